@@ -1,6 +1,6 @@
-"""Measures one contender once. A kind of work gives the unit, the contenders as
-functions that return a value in it, and what brings the data into the page
-cache; what a tool cannot do raises Missing."""
+"""The contenders of each kind of work. A kind is a function that returns the unit,
+the contenders as functions that return a value in that unit, and a function that
+reads the data into the page cache. A contender that cannot run raises Missing."""
 import json
 import os
 import shutil
@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Peers:
-    """The process that runs the other loaders of one work."""
+    """The process that runs the other loaders for one work."""
 
     def __init__(self, work, path, tools):
         self.seconds = tools.seconds
@@ -34,7 +34,7 @@ class Peers:
         except BrokenPipeError:
             line = ""
         if not line:
-            raise Missing("peers_run.py ended")
+            raise Missing("peers_run.py has ended")
         r = json.loads(line)
         if "error" in r:
             raise Missing(r["error"])
@@ -45,10 +45,10 @@ class Peers:
         self.process.wait()
 
 
-# --- beside a limit ---
+# --- compared with a limit ---
 
 def by_threads(tools, **makers):
-    """Contenders with all threads, and with one."""
+    """Contenders with all threads and with one."""
     out = {name: make(tools.threads) for name, make in makers.items()}
     if tools.threads > 1:
         out.update({name + "_1t": make(1) for name, make in makers.items()})
@@ -56,7 +56,7 @@ def by_threads(tools, **makers):
 
 
 def loads(tools, work, path, *settings, n=None):
-    """Shuffled epochs of penstock."""
+    """Shuffled epochs of `penstock load`."""
     def make(threads):
         def measure():
             samples, seconds, _ = tools.load(
@@ -74,7 +74,7 @@ def limit(tools, *args):
 
 
 def rows(tools, work, path):
-    """One big file: everyone gathers shuffled rows of it."""
+    """Shuffled rows of one large file."""
     d = work.data
     return "samples/s", by_threads(
         tools, penstock=loads(tools, work, path),
@@ -83,7 +83,7 @@ def rows(tools, work, path):
 
 
 def decode(tools, work, path):
-    """Ranges of files, which may be checked or decoded on the way."""
+    """Ranges of files, with checksums or decoding."""
     listed = tools.write_list(work.data.ranges(path))
     return "samples/s", by_threads(
         tools,
@@ -93,7 +93,7 @@ def decode(tools, work, path):
 
 
 def direct(tools, work, path):
-    """Random reads past the page cache."""
+    """Random reads that bypass the page cache."""
     bs = work.more["bs"]
 
     def fio():
@@ -113,11 +113,11 @@ def direct(tools, work, path):
 
 
 def text(tools, work, path):
-    """Rows of csv, in order and shuffled, beside who reads whole files."""
+    """Rows of csv, in order and shuffled, and pandas, which reads entire files."""
     settings = work.more.get("settings", ())
 
     def indexing():
-        """Finding the rows and one pass, with no index kept from before."""
+        """Indexing and one pass, without a cached index."""
         r = tools.penstock("load", path, "index_cache=off",
                            f"batch_size={work.batch}",
                            f"threads={tools.threads}", *settings)
@@ -131,17 +131,17 @@ def text(tools, work, path):
         "penstock_indexing": indexing}, tools.warm(work.data.paths(path))
 
 
-# --- what the loader itself costs ---
+# --- overhead of the loader ---
 
 def open_chunks(tools, work, path):
-    """A file of many chunks whose index is not kept."""
+    """Opens a file of many chunks without a cached index."""
     return "ms", {"penstock": lambda: tools.penstock(
         "inspect", path, "index_cache=off")["open_s"] * 1e3}, None
 
 
 def fit(points):
-    """a, b of y = a + b x, each point weighted by 1/y: the small ones, which
-    tell a, count as much as the large ones, which tell b."""
+    """a, b of y = a + b x, with points weighted by 1/y, so that small ones, which
+    determine a, count as much as large ones, which determine b."""
     s = sx = sxx = sy = sxy = 0.0
     for x, y in points:
         w = 1 / (y * y)
@@ -155,9 +155,9 @@ def fit(points):
 
 
 def null(tools, work, path):
-    """Nothing is read: what is left is the loader's own cost. Batches of
-    several sizes tell the cost of a sample from that of a batch. `copy` is
-    what this machine takes for a record of 64 bytes that is in its cache."""
+    """Reads nothing, which leaves the overhead of the loader. Several batch sizes
+    separate the cost per sample from that per batch. `copy` is the time to copy a
+    cached record of 64 bytes."""
     found = {}
     small = os.path.join(tools.scratch.name, "small")
     with open(small, "wb") as f:
@@ -185,12 +185,11 @@ def null(tools, work, path):
 
 
 def open_index(tools, work, path):
-    """A million files whose index is cached: until the first sample could be
-    asked for, and the memory that takes."""
+    """Time and memory to open a million files with a cached index."""
     found = {}
 
     def measure():
-        if not found:  # the first fills the cache
+        if not found:  # fills the index cache
             tools.penstock("inspect", path)
         r = tools.penstock("inspect", path)
         found["memory"] = r["peak_memory_bytes"] / work.data.n
@@ -211,10 +210,10 @@ def shuffle(tools, work, path):
     return "ns", {"penstock": measure}, None
 
 
-# --- sequences to numbers ---
+# --- sequences ---
 
 def make_vocabulary(tools, path, *settings):
-    """What the command says, and where it is."""
+    """The output of `penstock vocab`, and the path of the file."""
     out = os.path.join(tools.scratch.name, "words.txt")
     return tools.penstock("vocab", path, "format=lines", "pads=true", "-o",
                           out, *settings), out
@@ -232,7 +231,7 @@ def tokens(tools, work, path):
 
 
 def vocabulary(tools, work, path):
-    """From opening the data, index and all, to the finished file."""
+    """From opening the data, including the index, to the finished file."""
     def penstock():
         r, _ = make_vocabulary(tools, path, "index_cache=off")
         return r["sequences"] / r["seconds"]
@@ -244,7 +243,7 @@ def vocabulary(tools, work, path):
 
 
 def doc2vec(tools, work, path):
-    """Steps of a model over batches that the loader makes meanwhile."""
+    """Steps of a model while the loader makes the next batches."""
     _, out = make_vocabulary(tools, path)
     program = os.path.join(tools.build, "examples", "doc2vec")
 
@@ -262,10 +261,10 @@ def doc2vec(tools, work, path):
 
 
 def dictionary(tools, work, path):
-    """Files a second into a dictionary of 4 ranks, without an index and with
-    one from before, beside 4 processes that only read and copy."""
+    """Files per second into a dictionary on 4 ranks, without and with a cached
+    index, compared with 4 processes that only read and copy."""
     if not shutil.which("mpirun"):
-        raise Missing("mpirun is not here")
+        raise Missing("mpirun is not installed")
     cache = os.path.join(tools.scratch.name, "index")
 
     def penstock(keep):
@@ -285,8 +284,7 @@ def dictionary(tools, work, path):
     }, None
 
 
-# --- the Python module: the same work from Python, by the command, and by what
-# people use otherwise ---
+# --- the Python module, compared with the command and with other modules ---
 
 def own(tools, what, path, batch=1):
     if not os.path.exists(os.path.join(tools.python_path, "penstock")):
@@ -298,22 +296,22 @@ def own(tools, what, path, batch=1):
 
 
 def python_samples(tools, work, path):
-    """Batches from Python beside `penstock load`."""
+    """Batches from Python and from `penstock load`."""
     return "samples/s", {
         "penstock": lambda: rate(own(tools, "load", path, work.batch)),
         "command": loads(tools, work, path)(tools.threads)}, None
 
 
 def python_overhead(tools, work, path):
-    """Beside arrays made of memory that is there already."""
+    """Compared with arrays over existing memory."""
     return "us", {name: lambda what=what: 1e6 / rate(own(tools, what, "-"))
                   for name, what in (("penstock", "overhead"),
                                      ("frombuffer", "frombuffer"))}, None
 
 
 def python_store(tools, work, path):
-    """Two ways to do the same, in processes of their own; beside gathering, the
-    limit takes as many rows as large out of another file."""
+    """Two ways to do the same, in separate processes. The limit of gathering is
+    the same number of rows of the same size from another file."""
     out = {name: lambda what=what: rate(own(tools, what, tools.scratch.name,
                                             work.batch))
            for name, what in work.more["ways"].items()}
@@ -329,7 +327,7 @@ def python_start(tools, work, path):
 
     def milliseconds(what):
         def measure():
-            if what not in found:   # the first leaves an index and .pyc files
+            if what not in found:   # fills the index cache, writes .pyc files
                 own(tools, what, path, work.batch)
             found[what] = True
             return own(tools, what, path, work.batch)["seconds"] * 1e3
@@ -351,31 +349,30 @@ KINDS = {"rows": rows, "null": null, "open": open_index,
 
 
 def cpu_times(tools, out):
-    """CPU time a sample beside the rates of us and of the limit: other programs
-    on the machine hardly change it."""
+    """Adds the CPU time per sample of penstock and of the limit, which other
+    programs on the machine hardly change."""
     found = {}
 
-    def keep(who, measure):
-        def both():
-            tools.cpu = None
-            value = measure()
-            found[who] = tools.cpu
-            return value
-        return both
+    def keep(key, measure):
+        tools.cpu = None
+        value = measure()
+        found[key] = tools.cpu
+        return value
 
-    for who in ("penstock", "limit"):
-        out[who] = keep(who, out[who][0]), out[who][1]
-    for who in ("penstock", "limit"):
-        out[who + "_cpu"] = (lambda who=who: found[who]), "ns"
+    for key in ("penstock", "limit"):
+        measure, unit = out[key]
+        out[key] = (lambda k=key, m=measure: keep(k, m)), unit
+    for key in ("penstock", "limit"):
+        out[key + "_cpu"] = (lambda k=key: found[k]), "ns"
 
 
 def contenders(tools, name, work, path):
-    """name -> (function, unit); what to do before every repeat, or None; and
-    the peers' process or None."""
+    """name -> (function, unit); a function to call before every repeat, or None;
+    the process of the peers, or None."""
     unit, mine, warm = KINDS[work.kind](tools, work, path)
     scale = {"ns": 1e9, "ms": 1e3, "s": 1}.get(unit)
     out = {}
-    later = {}  # the peers' last answers
+    later = {}  # the last answers of the peers
     peers = None
     for key, how in mine.items():
         out[key] = how if isinstance(how, tuple) else (how, unit)

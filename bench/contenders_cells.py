@@ -1,7 +1,7 @@
-"""Single cells: penstock, the limit and the others over the same file. A rate
-is of one whole epoch in a fresh process, from the moment the data set is open
-to the last batch: the first batch, and the page faults of all memory, are in
-it, for everybody. Rows called later_ leave the first batch out."""
+"""Single cells: penstock, the limit and other loaders over the same file. A rate
+is that of one complete epoch in a new process, from the open data set to the
+last batch: it includes the first batch and all page faults, for every contender.
+Figures named later_ exclude the first batch."""
 import os
 
 import data
@@ -29,7 +29,7 @@ def after_first(r, batch):
 
 
 def penstock(tools, work, file):
-    """Rows of penstock that come of one run each."""
+    """Figures of penstock that share one run."""
     found = {}
 
     def measure():
@@ -56,7 +56,7 @@ def cells(tools, work, path):
 
 
 def packed(tools, work, path):
-    """The packed file of the same cells beside the file it was made of."""
+    """The packed file compared with the file it was converted from."""
     d = work.data
     source = d.path(path, H5AD_GZIP)
     spec = Packed(d)
@@ -75,20 +75,19 @@ def packed(tools, work, path):
 
 
 def open_cells(tools, work, path):
-    """Until the first cell could be asked for: with no index from before, and
-    with one."""
+    """Time to open the data, without and with a cached index."""
     file = work.data.path(path, work.more["file"])
-    kept = os.path.join(tools.scratch.name, "index")
+    cache = os.path.join(tools.scratch.name, "index")
 
     def inspect(where):
         return tools.penstock("inspect", file, "format.obs=cell_type",
                               f"index_cache={where}")["open_s"] * 1e3
 
     def warm():
-        if not os.path.isdir(kept):
-            os.mkdir(kept)
-            inspect(kept)
-        return inspect(kept)
+        if not os.path.isdir(cache):
+            os.mkdir(cache)
+            inspect(cache)
+        return inspect(cache)
 
     return "ms", {"penstock": lambda: inspect("off"),
                   "penstock_warm": warm}, tools.warm([file])

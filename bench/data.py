@@ -1,5 +1,5 @@
-"""The data sets of the benchmarks: made once by NumPy or pen_limits, never by
-the loader under test, and kept. A set is complete when it has its final name.
+"""The data sets of the benchmarks, generated once by NumPy or pen_limits, never by
+the loader under test. A set is complete when it has its final name.
 
 The first four bytes of every sample are its number, as float32 or (for bytes)
 little-endian uint32, so that any batch can be checked against its source.
@@ -13,14 +13,15 @@ import numpy as np
 
 
 class Set:
-    """A directory of files, or (without any) one file; disk: the bytes it
-    takes."""
+    """A directory of nfiles files, or (0) one file; disk: its size in bytes;
+    more: other attributes."""
 
-    def __init__(self, name, nfiles, end, disk):
+    def __init__(self, name, nfiles, end, disk, **more):
         self.name = name
         self.nfiles = nfiles
         self.end = end
         self.disk = int(disk)
+        vars(self).update(more)
 
     def paths(self, path):
         return [f"{path}/{i:06d}{self.end}" for i in range(self.nfiles)] or \
@@ -33,7 +34,7 @@ class Set:
             self.write(name, i, rng)
 
     def ranges(self, path):
-        """(offset, length, checksum, path) of what a reader has to read."""
+        """(offset, length, checksum, path) of the bytes that a reader needs."""
         for name in self.paths(path):
             yield 0, os.path.getsize(name), 0, name
 
@@ -42,16 +43,15 @@ class Arrays(Set):
     """n samples of one shape."""
 
     def __init__(self, name, n, shape, dtype, end=None):
-        self.n = n
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
-        self.row = int(np.prod(shape)) * self.dtype.itemsize
+        dtype = np.dtype(dtype)
+        row = int(np.prod(shape)) * dtype.itemsize
         super().__init__(name, n if end else 0, end,
-                         n * (self.row + 4096 * bool(end)))
+                         n * (row + 4096 * bool(end)), n=n, shape=shape,
+                         dtype=dtype, row=row)
 
 
 class Rows(Arrays):
-    """One .npy file of them."""
+    """One .npy file with n samples."""
 
     def __init__(self, name, n, shape, dtype):
         super().__init__(name + ".npy", n, shape, dtype)
@@ -69,7 +69,7 @@ class Rows(Arrays):
         out.flush()
 
     def source(self, path):
-        """All samples as one array, two-dimensional."""
+        """All samples as a two-dimensional array."""
         return np.load(path, mmap_mode="r").reshape(self.n, -1)
 
     def offset(self, path):
@@ -110,7 +110,7 @@ def member(name, inside):
 
 
 class Lazy:
-    """Samples read file by file, for checks."""
+    """Reads samples file by file, for checks."""
 
     def __init__(self, paths):
         self.paths = paths
@@ -124,11 +124,10 @@ class Lazy:
 
 
 class Blob(Set):
-    """Random bytes, on the disk and out of the page cache."""
+    """Random bytes, on disk and not in the page cache."""
 
     def __init__(self, name, size):
-        super().__init__(name + ".bin", 0, "", size)
-        self.size = size
+        super().__init__(name + ".bin", 0, "", size, size=size)
 
     def make(self, path, limits):
         subprocess.run([limits, "make_random", path, str(self.size)],
@@ -136,11 +135,10 @@ class Blob(Set):
 
 
 class Tiny(Set):
-    """A million files, each with one number."""
+    """Files with one number each."""
 
     def __init__(self, name, n):
-        super().__init__(name, 0, "", n * 4352)
-        self.n = n
+        super().__init__(name, 0, "", n * 4352, n=n)
 
     def make(self, path, limits):
         subprocess.run([limits, "make_tiny", path, str(self.n)], check=True)
@@ -153,7 +151,7 @@ def content(rng, dtype, shape):
 
 
 def number(rows, ids):
-    """Writes the samples' numbers into their first four bytes."""
+    """Writes sample numbers into the first four bytes."""
     if rows.dtype == np.uint8:
         rows[:, :4] = ids.astype("<u4").view(np.uint8).reshape(-1, 4)
     else:
@@ -168,23 +166,23 @@ def numbers(rows):
 
 
 def check_batch(rows, source):
-    """Raises unless every row is the sample that it says it is."""
+    """Raises unless every row equals the sample with its number."""
     rows = np.asarray(rows).reshape(len(rows), -1)
     if not np.array_equal(rows, source[numbers(rows)]):
         raise RuntimeError("a batch differs from its source")
 
 
 def ready(spec, top, tool, say, *more):
-    """The path of a data set, made now if it is not there, by NumPy or by a
-    tool (with more arguments)."""
+    """The path of a data set; generates it, with NumPy or with a tool (and more
+    arguments), if it does not exist."""
     path = os.path.join(top, spec.name)
     if os.path.exists(path):
         return path
     os.makedirs(top, exist_ok=True)
     if shutil.disk_usage(top).free < spec.disk * 1.1 + (1 << 30):
-        raise RuntimeError(f"{top}: no room for {spec.name} "
+        raise RuntimeError(f"{top}: not enough space for {spec.name} "
                            f"({spec.disk / 1e9:.1f} GB)")
-    say(f"making {path} ({spec.disk / 1e9:.1f} GB) ...")
+    say(f"generating {path} ({spec.disk / 1e9:.1f} GB) ...")
     part = path + ".part"
     if os.path.isdir(part):
         shutil.rmtree(part)

@@ -1,7 +1,7 @@
 """Single cells as anndata writes them: the same matrix in an h5ad with gzip, an
-h5ad without, and a zarr store, in one directory, with what pen_limits has to
-know of each of them beside it; and the packed file that penstock makes of it.
-Making them takes 2.7 GB of memory and some minutes."""
+h5ad without compression, and a zarr store, with a chunk map of each for
+pen_limits; and the packed file that penstock converts them to. Generating them
+needs 2.7 GB of memory and some minutes."""
 import os
 import subprocess
 
@@ -16,19 +16,19 @@ RAW, ZLIB, BLOSC = 0, 1, 2  # how pen_limits unpacks a chunk
 
 
 class Cells(Set):
-    """n cells of ngenes genes, of which a cell has about nnz: rates of genes
-    are skewed and differ by type, most counts are 1, plates come one after
-    another."""
+    """n cells of ngenes genes, with about nnz non-zeros per cell. Rates of genes
+    are skewed and differ by type, most counts are 1, and cells are sorted by
+    plate."""
 
     def __init__(self, name, n, ngenes, nnz):
-        super().__init__(name, 0, "", n * nnz * (8 + 2.3 + 2.4))
-        self.n, self.ngenes, self.nnz = n, ngenes, nnz
+        super().__init__(name, 0, "", n * nnz * (8 + 2.3 + 2.4), n=n,
+                         ngenes=ngenes, nnz=nnz)
 
     def path(self, top, file):
         return os.path.join(top, file)
 
     def files(self, top, file):
-        """Every file there is, for bringing them into the page cache."""
+        """All files, to read them into the page cache."""
         path = self.path(top, file)
         if not os.path.isdir(path):
             return [path]
@@ -53,7 +53,7 @@ class Cells(Set):
             back = anndata.read_h5ad if file != ZARR else anndata.read_zarr
             if int(back(self.path(path, file)).X.sum(
                     dtype=np.float64)) != total:
-                raise RuntimeError(f"{file}: does not read back")
+                raise RuntimeError(f"{file}: the sum differs after reading it")
 
     def cells(self, rng):
         import anndata
@@ -78,18 +78,18 @@ class Cells(Set):
             obs=obs, var=var, dtype=np.float32)
 
     def rates(self, rng):
-        """Types x genes: how likely a gene is seen in a cell."""
+        """Types x genes: the probability of a gene in a cell."""
         base = rng.lognormal(0, 1.2, self.ngenes)
         rate = base * rng.lognormal(0, 0.5, (NTYPES, self.ngenes))
         scale = self.nnz / self.ngenes / rate.mean()
-        for _ in range(40):  # some are cut off at the top
+        for _ in range(40):  # some are clipped
             scale *= self.nnz / self.ngenes / np.minimum(
                 rate * scale, 0.95).mean()
         return np.minimum(rate * scale, 0.95).astype(np.float32)
 
     def counts(self, rng, types):
         rate = self.rates(rng)
-        # a gene that is seen often is seen with higher counts
+        # frequent genes have higher counts
         again = np.log(0.1 + 0.55 * rate.mean(axis=0) ** 0.5)
         depth = np.minimum(rng.lognormal(-0.06, 0.35, self.n), 4)
         step = 1000
@@ -99,28 +99,28 @@ class Cells(Set):
         indptr = np.zeros(self.n + 1, np.int64)
         at = 0
         for first in range(0, self.n, step):
-            who = slice(first, min(self.n, first + step))
-            p = rate[types[who]] * depth[who, None].astype(np.float32)
+            rows = slice(first, min(self.n, first + step))
+            p = rate[types[rows]] * depth[rows, None].astype(np.float32)
             u = rng.random(p.shape, np.float32)
             seen = u < p
             gene = np.flatnonzero(seen)
             ratio = (u.ravel()[gene] + 1e-9) / p.ravel()[gene]
             gene %= self.ngenes
-            # uniform in (0, 1] once more: the count is geometric
+            # the ratio is uniform in (0, 1], so the count is geometric
             count = 1 + np.floor(np.log(np.minimum(ratio, 1)) / again[gene])
             end = at + len(gene)
             data[at:end] = count
             indices[at:end] = gene
-            indptr[first + 1:who.stop + 1] = at + np.cumsum(
+            indptr[first + 1:rows.stop + 1] = at + np.cumsum(
                 np.count_nonzero(seen, axis=1))
             at = end
         kept = np.int32 if at < 1 << 31 else np.int64
         return data[:at], indices[:at], indptr.astype(kept)
 
     def write_map(self, path, file, indptr, total):
-        """For pen_limits, as 64-bit words: rows, genes, total, kind, numbers
-        in a chunk, chunks; offsets of rows; then place and length of the
-        chunks of data and of indices. In a zarr store a chunk is a file."""
+        """For pen_limits, as 64-bit words: rows, genes, total, kind, numbers per
+        chunk, chunks; offsets of rows; offset and length of the chunks of data,
+        then of indices. In a zarr store a chunk is a file."""
         import h5py
         if file == ZARR:
             import zarr
@@ -141,7 +141,7 @@ class Cells(Set):
                 place = [[(c.byte_offset, c.size) for c in list_]
                          for list_ in place]
         if not same:
-            raise RuntimeError(f"{file}: data and indices differ in chunks")
+            raise RuntimeError(f"{file}: data and indices have different chunks")
         head = [len(indptr) - 1, self.ngenes, total, kind, step, n]
         with open(self.map(path, file), "wb") as f:
             for part in (head, indptr, *place):
@@ -151,18 +151,18 @@ class Cells(Set):
         return os.path.join(path, MAPS, file)
 
     def sums(self, path):
-        """Of every row, so that whoever delivers some can be checked."""
+        """Sums of the rows, to check the output of loaders."""
         return np.load(self.map(path, SUMS))
 
 
 class Packed(Set):
-    """The packed file of a set of cells, made by the penstock there is."""
+    """The packed file of a set of cells, converted by penstock."""
 
     def __init__(self, cells):
         super().__init__(cells.name + ".pen", 0, "", cells.n * cells.nnz * 2)
 
     def make(self, path, penstock, source):
-        made = path + ".pen"  # what it is to be is told by its name
+        made = path + ".pen"  # the extension selects the format
         if os.path.exists(made):
             os.remove(made)
         p = subprocess.run([penstock, "convert", source, made],

@@ -1,8 +1,5 @@
-"""The emulator: `penstock run` beside DLIO with the same arguments on the same
-files, and beside fio where it writes.
-
-A DLIO that is installed takes part when PEN_DLIO is the path of its program.
-"""
+"""The emulator: `penstock run` compared with DLIO, with the same arguments and
+files, and with fio for writes. DLIO takes part if PEN_DLIO is its path."""
 import json
 import os
 import shutil
@@ -16,8 +13,8 @@ from tools import Missing, fio_job, rate
 DLIO = os.environ.get("PEN_DLIO")
 NOTHING = ("workflow.generate_data=false", "workflow.train=false",
            "workflow.evaluation=false", "train.epochs=1")
-# 2 GiB for one process: 157 M parameters, in half precision, and three times
-# in single for the optimizer
+# 2 GiB for one process: 157 M parameters in half precision, and three times in
+# single precision for the optimizer
 LLAMA = ("model.name=llama", "model.type=transformer", "model.num_layers=6",
          "model.model_datatype=fp16", "model.optimizer_datatype=fp32",
          "model.parallelism.tensor=1", "model.parallelism.pipeline=1",
@@ -33,7 +30,7 @@ LLAMA = ("model.name=llama", "model.type=transformer", "model.num_layers=6",
 
 
 def smallest(folder):
-    """A run that makes one tiny file, unless it is there, and ends."""
+    """Settings of a run that only generates one tiny file, unless it exists."""
     return (f"dataset.data_folder={folder}/one", "dataset.format=npy",
             "dataset.num_files_train=1", "dataset.num_files_eval=0",
             "dataset.num_subfolders_train=0", "dataset.record_length_bytes=64",
@@ -62,7 +59,7 @@ def rates_penstock(tools, work):
 
 
 def rates_dlio(tools, work):
-    """Its steps' own times: what it does between epochs is not counted."""
+    """From its step times, which exclude the time between epochs."""
     epochs = output(tools, "0_output.json")
     out = []
     for k in range(1, work.more["epochs"] + 1):
@@ -72,7 +69,7 @@ def rates_dlio(tools, work):
 
 
 def settings_of(tools, work, path, *more):
-    """A training run on a data set of Dlio's."""
+    """Settings of a training run on a data set of class Dlio."""
     d = work.data
     out = [f"dataset.data_folder={path}", f"dataset.format={d.kind}",
            f"dataset.num_files_train={d.n}", "dataset.num_files_eval=0",
@@ -88,15 +85,15 @@ def settings_of(tools, work, path, *more):
 
 
 def train(tools, work, path):
-    """samples/s: the median of the epochs after the first. CPU: all of it but
-    that of the smallest run, with one reading thread."""
+    """samples/s: the median of the epochs after the first. CPU: that of the run
+    minus that of the smallest run, with one reading thread."""
     found, empty = {}, {}
 
     def once(program, rates, settings):
         r = tools.limits("run", *program(*settings))
         epochs = rates(tools, work)
         if [n for n, _ in epochs] != [work.data.n] * work.more["epochs"]:
-            raise Missing(f"delivered {epochs}, (samples, seconds)")
+            raise Missing(f"wrong (samples, seconds): {epochs}")
         return r["cpu_s"], [n / s for n, s in epochs[1:]]
 
     def measure(name, program, rates, threads):
@@ -135,7 +132,7 @@ def train(tools, work, path):
 
 
 def start(tools, work, path):
-    """The smallest run, whose one file is there already."""
+    """The smallest run, with an existing file."""
     found = {}
 
     def measure(name, program):
@@ -158,7 +155,7 @@ def start(tools, work, path):
 
 
 def accelerators(tools, work, path):
-    """Many of them in one process."""
+    """Many accelerators in one process."""
     listed = tools.write_list(work.data.ranges(path))
 
     def measure():
@@ -181,15 +178,15 @@ def clear(path):
 
 
 def prepare(path, size):
-    """Nothing is there, and nothing is left to be written. A virtual machine's
-    host takes back free memory after a while: whoever writes first would pay
-    for getting it again."""
+    """Empties a directory and syncs. Touches memory, too, because the host of a
+    virtual machine reclaims free memory, and the first writer would pay for
+    it."""
     clear(path)
     np.ones(size + (512 << 20), np.uint8)
 
 
 def write_fio(path, size, block, *settings):
-    """Bytes a second into a new file."""
+    """Bytes per second written to a new file."""
     prepare(path, size)
     r = fio_job(os.path.join(path, "fio"), "--rw=write", f"--bs={block}",
                 f"--size={size // block * block}", *settings)
@@ -198,8 +195,8 @@ def write_fio(path, size, block, *settings):
 
 
 def generate(tools, work, path):
-    """Files of a data set beside as many bytes by fio; with sync, until they
-    are on the disk."""
+    """Files of a data set, compared with the same number of bytes by fio; sync:
+    until they are on disk."""
     size = work.more["n"] * work.more["size"]
     command = penstock(tools)(
         f"dataset.data_folder={path}", "dataset.format=npz",
@@ -214,7 +211,7 @@ def generate(tools, work, path):
         made = sum(e.stat().st_size for e in os.scandir(path + "/train"))
         clear(path)
         if made < 0.99 * size:
-            raise Missing(f"{made} bytes were made, not {size}")
+            raise Missing(f"{made} of {size} bytes were written")
         return made / r["seconds"] / 1e6
 
     def fio(*settings):
@@ -228,7 +225,7 @@ def generate(tools, work, path):
 
 
 def checkpoint(tools, work, path):
-    """A checkpoint until it is on the disk, and reading it back."""
+    """Writing a checkpoint with fsync, and reading it."""
     found = {}
 
     def measure():

@@ -1,18 +1,16 @@
-"""Figures that are kept: what a run of a work found, written to a file, and
-compared with what a file has.
+"""Stored figures of works, and their comparison with a new run.
 
     {"works": {WORK: {"date", "machine", "threads", "load", "others",
                       "figures": {CONTENDER: {"unit", "median", "low", "high",
                                               "runs", "values"}},
-                      "ratios": {"OURS / THEIRS": [one a repeat]}}}}
+                      "ratios": {"OURS / THEIRS": [one per repeat]}}}}
 
-`values` has one value a repeat, null where a slow contender was left out.
-`ratios` say how many times as good ours is as theirs, within a repeat. Of one
-that was measured with several numbers of workers, the best of the repeat
-counts. Only ratios are compared, because rates of a shared machine mean
-nothing an hour later; and memory, which does not depend on the hour. `load` is
-the load average before the work, `others` the share of all CPUs that programs
-which are not part of it had meanwhile.
+`values` has one value per repeat, null if a slow contender was skipped. `ratios`
+are how many times as good ours is as theirs, within a repeat; for a contender
+with several worker counts, the best of the repeat counts. Only ratios are
+compared, because rates of a shared machine change within an hour, and memory,
+which does not. `load` is the load average before the work, `others` the share of
+all CPUs that other programs used during it.
 """
 import datetime
 import json
@@ -25,14 +23,14 @@ import tempfile
 
 from tools import run_json
 
-COSTS = "ns", "us", "ms", "s", "bytes", "MB"  # units of which less is better
+COSTS = "ns", "us", "ms", "s", "bytes", "MB"  # units where less is better
 SPACE = {"bytes": 1, "MB": 1e6}
-BUSY = 0.2  # share of the CPUs that others have, as of `penstock bench`
-LEAST = 10  # percent; what ratios move by from one hour to the next
+BUSY = 0.2  # share of the CPUs used by others, as in `penstock bench`
+LEAST = 10  # percent; ratios change by less from one hour to the next
 
 
 def counterpart(contender):
-    """What of ours a contender is compared with: one thread with one thread,
+    """The figure of ours to compare a contender with: one thread with one thread,
     CPU time with CPU time."""
     if contender.startswith("later_"):
         return "later_penstock"
@@ -43,14 +41,14 @@ def counterpart(contender):
 
 
 def family(contender):
-    """Its name without the number of workers."""
+    """The name without the number of workers."""
     return re.sub(r"_w\d+(x\d+)?$", "", contender)
 
 
 def pairs(found, wanted):
-    """Of found, contender -> (unit, values): what of ours is compared with
-    whom. What nobody has a counterpart to is compared with the first of the
-    others; that tells nothing but whether it changes."""
+    """The pairs (ours, theirs) to compare in found, contender -> (unit, values). A
+    figure of ours without a counterpart is compared with the first of theirs,
+    only to detect changes."""
     def alike(a, b):
         return b in found and found[a][0] == found[b][0]
 
@@ -66,25 +64,25 @@ def pairs(found, wanted):
 
 
 def ratios(found, wanted):
-    """Ratios by repeat, by "OURS / THEIRS"."""
+    """"OURS / THEIRS" -> ratios, one per repeat."""
     out = {}
-    for me, who in pairs(found, wanted):
-        unit, values = found[who]
-        of = out.setdefault(f"{me} / {family(who)}", [None] * len(values))
+    for me, peer in pairs(found, wanted):
+        unit, values = found[peer]
+        of = out.setdefault(f"{me} / {family(peer)}", [None] * len(values))
         for i, (mine, theirs) in enumerate(zip(found[me][1], values)):
             if mine and theirs:
                 r = theirs / mine if unit in COSTS else mine / theirs
                 of[i] = r if of[i] is None else min(of[i], r)
-    return {who: [r for r in of if r is not None] for who, of in out.items()}
+    return {pair: [r for r in of if r is not None] for pair, of in out.items()}
 
 
 def short(value):
-    """Six digits are more than any clock tells."""
+    """Rounds to six digits, more than any clock provides."""
     return None if value is None else float(f"{value:.6g}")
 
 
 class Others:
-    """How much of the machine other programs have while a work is run."""
+    """The share of the machine that other programs use during a work."""
 
     def __init__(self):
         self.load = os.getloadavg()[0]
@@ -101,7 +99,7 @@ class Others:
         return t[0] + t[1] + t[2] + t[7] - own, sum(t)
 
     def share(self):
-        """What a host keeps for other machines is in it."""
+        """Includes time that a host gives to other virtual machines."""
         busy, every = (b - a for a, b in zip(self.start, self.now()))
         return max(0, busy / every) if every else 0
 
@@ -116,14 +114,14 @@ def machine():
 
 
 def entry(found, work, threads, others):
-    """What is written of a work."""
+    """The stored entry of a work."""
     return {"date": datetime.date.today().isoformat(), "machine": machine(),
             "threads": threads, "load": round(others.load, 2),
             "others": round(others.share(), 3),
-            "figures": {who: summary(unit, values)
-                        for who, (unit, values) in found.items()},
+            "figures": {name: summary(unit, values)
+                        for name, (unit, values) in found.items()},
             "ratios": {pair: list(map(short, v)) for pair, v in ratios(
-                found, [who for who, sign, _ in work.wanted
+                found, [name for name, sign, _ in work.wanted
                         if sign == ">"]).items()}}
 
 
@@ -135,7 +133,7 @@ def summary(unit, values):
 
 
 def read(path):
-    """The works of a file; none of one that is not there."""
+    """The works in a file; empty if the file does not exist."""
     if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as f:
@@ -143,7 +141,7 @@ def read(path):
 
 
 def write(path, works, order):
-    """A line a contender, so that changes can be read."""
+    """Writes one line per contender, for readable diffs."""
     def lines(table):
         return ",\n".join(f"   {json.dumps(k)}: {json.dumps(v)}"
                           for k, v in table.items())
@@ -163,25 +161,25 @@ def write(path, works, order):
 
 
 def rows(works):
-    """As rows of `penstock bench`, which `penstock compare` reads."""
+    """Rows in the format of `penstock bench`, for `penstock compare`."""
     for name, work in works.items():
         for pair, values in work["ratios"].items():
             for v in values:
                 yield {"setup": f"{name} {pair}", "samples_per_s": v}
-        for who, f in work["figures"].items():
-            if f["unit"] in SPACE and who.startswith("penstock"):
+        for mine, f in work["figures"].items():
+            if f["unit"] in SPACE and mine.startswith("penstock"):
                 for v in filter(None, f["values"]):
-                    yield {"setup": f"{name} {who}",
+                    yield {"setup": f"{name} {mine}",
                            "own_memory_bytes": v * SPACE[f["unit"]]}
 
 
 def compare(penstock, kept, now):
-    """Prints what became of each work; returns how many are worse."""
-    print(f"\nagainst the figures that are kept (a change counts when it is "
-          f"beyond noise and {LEAST} % or more)")
+    """Prints a verdict per work; returns how many are worse."""
+    print(f"\ncompared with the stored figures (changes beyond noise and of "
+          f"{LEAST} % or more count)")
     for name in now:
         if name not in kept:
-            print(f"  {'new':7} {name}: nothing is kept of it")
+            print(f"  {'new':7} {name}: no stored figures")
     both = [{n: w for n, w in works.items() if n in kept and n in now}
             for works in (kept, now)]
     if not both[0]:
@@ -223,7 +221,7 @@ def show(found, kept, now):
 
 
 def line(f):
-    """A figure that changed."""
+    """The line of a figure that changed."""
     name, what = f["figure"].split(" ", 1)[1].split(": ")
     scale, unit = (1e6, " MB") if what == "memory" else (1, "")
     return (f"{name} {f['from'] / scale:.3g} -> {f['to'] / scale:.3g}{unit} "

@@ -1,16 +1,15 @@
 /*
- * What the machine can do at best: the loops a loader would be if it had
- * nothing to decide. Plain C on purpose, without a line of the library, so
- * that the yardstick cannot share its mistakes.
+ * The limits of the machine: the loops that a loader would be if it had nothing
+ * to decide. Plain C without any code of the library, so that the reference
+ * cannot share its mistakes.
  *
- * Every loop first makes one pass that is not timed (it brings in the pages
- * and says how long a pass takes), then as many whole passes as fill the time
- * asked for. Each pass adds up a word of every sample it delivered; a sum that
- * differs from that of a plain pass in order is an error, so no loop can
- * win by leaving something out.
+ * Every loop first runs untimed passes (which fault in the pages and show how
+ * long a pass takes), then as many complete passes as fill the requested time.
+ * Each pass sums up one word of every sample; a sum that differs from that of a
+ * plain pass in order is an error, so that no loop can omit samples.
  *
- * Prints one JSON line. Also makes the data sets that are too many files or
- * too big for a script.
+ * Prints one JSON line. Also generates the data sets that have too many files
+ * or are too large for a script.
  */
 #include "limits.h"
 
@@ -47,7 +46,7 @@ void *need(size_t n, size_t size)
 
 	if (n > SIZE_MAX / 2 / size ||
 	    posix_memalign(&p, 4096, (n * size + 4095) & ~(size_t)4095))
-		die("no memory for %zu x %zu bytes", n, size);
+		die("cannot allocate %zu x %zu bytes", n, size);
 	memset(p, 1, n * size);
 	return p;
 }
@@ -58,7 +57,7 @@ void *need_huge(size_t n, size_t size)
 	void *p = NULL;
 
 	if (n > SIZE_MAX / 2 / size || posix_memalign(&p, huge, all))
-		die("no memory for %zu x %zu bytes", n, size);
+		die("cannot allocate %zu x %zu bytes", n, size);
 	madvise(p, all, MADV_HUGEPAGE);
 	return p;
 }
@@ -98,7 +97,7 @@ uint64_t next_random(uint64_t *state)
 	return v;
 }
 
-/* Every sample once, in an order no prefetcher can follow. */
+/* Every sample once, in an order that hardware prefetchers cannot predict. */
 uint32_t *shuffled(uint32_t n)
 {
 	uint32_t *v = need(n, sizeof(*v));
@@ -128,7 +127,7 @@ struct worker {
 	struct loop *loop;
 	pthread_t thread;
 	uint64_t sum;
-	char *batch; /* reused: fresh memory would cost more than the copy */
+	char *batch; /* reused: page faults would cost more than the copy */
 };
 
 static void *work(void *arg)
@@ -173,8 +172,8 @@ static uint64_t run_once(struct loop *l, struct worker *w, uint64_t npasses,
 	return sum;
 }
 
-/* A CPU has only so many lines under way: some are faster when the first lines
- * of a later row are asked for, and some with all of them. */
+/* A CPU has a limited number of cache lines in flight: some are faster if only
+ * the first lines of a later row are prefetched, some with all of them. */
 static void choose_lead(struct loop *l, struct worker *w, double *took)
 {
 	const size_t all = l->lead;
@@ -196,7 +195,7 @@ void run_loop(struct loop *l, double seconds)
 
 	for (unsigned i = 0; i < l->nthreads; i++)
 		w[i].batch = need_huge(l->batch, l->row);
-	/* the second pass: the first has page faults in it */
+	/* times the second pass; the first has page faults */
 	run_once(l, w, 1, &took);
 	if (run_once(l, w, 1, &took) != l->expect)
 		die("the content sum is wrong");
@@ -211,8 +210,8 @@ void run_loop(struct loop *l, double seconds)
 	       npasses * l->nsamples, took, cpu_now() - cpu);
 }
 
-/* run COMMAND...: what it takes. In C because the kernel counts the memory of
- * who starts a program as that program's own. */
+/* run COMMAND...: time and memory of a command. In C because the kernel counts
+ * the memory of the parent at the time of the fork. */
 static void cmd_run(char **arg)
 {
 	const double start = now();
@@ -234,7 +233,7 @@ static void cmd_run(char **arg)
 		die("wait4: %s", strerror(errno));
 	if (!WIFEXITED(status))
 		die("%s was killed", arg[0]);
-	if (WEXITSTATUS(status)) /* it has said why */
+	if (WEXITSTATUS(status)) /* it has printed a message */
 		exit(WEXITSTATUS(status));
 	printf("{\"seconds\": %.6f, \"cpu_s\": %.6f, "
 	       "\"peak_memory_bytes\": %ld}\n",

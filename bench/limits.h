@@ -1,6 +1,5 @@
-/* Shared by limits.c (the loop and the command), limits_io.c (what the loops do
- * with files), limits_decode.c (what they do with bytes) and limits_cells.c
- * (a loop of its own). */
+/* Shared by limits.c (the loop and the command), limits_io.c (files),
+ * limits_decode.c (decoding) and limits_cells.c (a separate loop). */
 #ifndef BENCH_LIMITS_H
 #define BENCH_LIMITS_H
 
@@ -9,47 +8,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHECKED 61u /* one sample in so many is compared with its source */
+#define CHECKED 61u /* one in this many samples is compared with its source */
 
 /* A range of a file. */
 struct item {
 	char *path;
 	uint64_t offset;
 	size_t len;
-	uint32_t crc;	 /* of the range, where it is checked */
-	const char *map; /* the range in memory, where its file is mapped */
+	uint32_t crc;	 /* of the range, if checked */
+	const char *map; /* the range in memory, if the file is mapped */
 };
 
 struct loop {
 	/* Delivers n samples into batch; returns the sum of their first
-	 * words. Runs on all threads at once. */
+	 * words. Runs on all threads concurrently. */
 	uint64_t (*body)(struct loop *, const uint32_t *ids, uint32_t n,
 			 char *batch);
 	const char *map; /* the samples in memory */
 	const struct item *items;
 	uint64_t offset; /* of the first sample in the file */
 	size_t row;	 /* bytes of one sample */
-	size_t lead;	 /* of a later one that are asked for; 0: no choice */
+	size_t lead;	 /* bytes of a later sample to prefetch; 0: fixed */
 	uint32_t nsamples, batch;
 	unsigned nthreads;
 	uint32_t *order;
 	uint64_t expect; /* the sum over one pass */
 	uint64_t npasses;
-	atomic_uint_fast64_t next; /* the batch to take */
+	atomic_uint_fast64_t next; /* the next batch */
 };
 
 double now(void);     /* seconds */
-double cpu_now(void); /* of all threads, so far */
+double cpu_now(void); /* CPU seconds of all threads */
 void run_loop(struct loop *l, double seconds);
-void *need(size_t n, size_t size);	/* touched memory, or the end */
-void *need_huge(size_t n, size_t size); /* untouched, in large pages */
+void *need(size_t n, size_t size);	/* touched memory; exits on failure */
+void *need_huge(size_t n, size_t size); /* untouched, in huge pages */
 uint32_t *shuffled(uint32_t n);
 uint64_t first_word(const void *p);
-/* The n-th number of a row of them, from 0; and the next. */
+/* The n-th number of a random sequence, from 0; the next number. */
 uint64_t random_at(uint64_t seed, uint64_t n);
 uint64_t next_random(uint64_t *state);
 
-/* The first lines of a sample that comes soon. */
+/* Prefetches the first cache lines of a later sample. */
 static inline void prefetch(const char *p, size_t n)
 {
 	n = n < 1024 ? n : 1024;
@@ -61,20 +60,20 @@ uint64_t number(const char *s);
 double decimal(const char *s);
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* To be read only; flags as of mmap. */
+/* Maps a file read-only; flags of mmap(). */
 const char *map_file(const char *path, int flags, size_t *size);
-void read_item(const struct item *, char *to); /* opens it for that */
-/* A list's lines: OFFSET LENGTH CRC PATH; most: the greatest length. */
+void read_item(const struct item *, char *to); /* opens and closes it */
+/* Lines of a list: OFFSET LENGTH CRC PATH; most: the maximum length. */
 struct item *read_list(const char *path, uint32_t *n, size_t *most);
 
-/* n letters in lines of `width`, the first of which has `first` left. */
+/* n letters in lines of `width`; the first line has `first` letters left. */
 struct lines {
 	const uint8_t *p;
 	size_t first, width, n;
 };
-/* Each letter by its lower four bits. */
+/* Looks up each letter by its lower four bits. */
 void translate(const uint8_t table[16], const struct lines *, uint8_t *to);
-/* The checksum of what is copied; it is prepared once. */
+/* Copies and returns the checksum; prepare once. */
 void prepare_crc32c(void);
 uint32_t copy_crc32c(const char *p, size_t n, char *to);
 bool has_hw(void); /* AVX2 and SSE 4.2 */

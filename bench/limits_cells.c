@@ -1,25 +1,23 @@
 /*
- * The limit of single cells: a straight reader of one matrix whose chunk map it
- * is given. It does what every loader has to: each row once, in an order that
- * chunks of neighbouring rows shuffled and then the rows of a block of chunks
- * shuffled give, in batches in memory, dense or CSR, with each row's number.
+ * The limit for single cells: a minimal reader of one matrix with a given chunk
+ * map. It does what every loader must do: deliver each row once, with shuffled
+ * chunks of neighbouring rows and shuffled rows within a block of chunks, in
+ * batches in memory, dense or CSR, with the number of each row.
  *
- * A packed chunk is unpacked when a block first needs some of it and never
- * again: counts and genes are kept for the whole pass, in two
- * bytes each (a file that has larger ones is refused, by the sum at the end).
- * Rows that are stored as they are go from the mapped file into the batch.
- * Unpacking and filling take turns, on all threads, each of which fills batches
- * in memory of its own that is used over and over. A dense row is made in a row
- * of zeros that stays in the cache, copied out past the caches, and cleared
- * where it had numbers (to clear it in the batch takes half as long again).
+ * A compressed chunk is decompressed once, when a block first needs it: counts
+ * and genes are kept for the entire pass, in two bytes each (the sum at the end
+ * detects larger ones). Uncompressed rows are copied from the mapped file into
+ * the batch. All threads alternate between decompressing and filling; each
+ * fills batches in its own reused memory. A dense row is built in a row of
+ * zeros that stays in the cache, copied with non-temporal stores, and cleared
+ * where it had numbers (clearing it in the batch takes 1.5 times as long).
  *
- * Not in it: finding the chunks (MAP has them), obs, a check that genes are
- * those of the matrix, genes that come twice in a row, types other than
- * float32 and int32, a bound on memory, a consumer. The one pass that is timed
- * has the page faults of batches in it, as a loader's first epoch has, but not
- * those of what is kept, of which a loader may keep less. Sum, number of values
- * and row numbers are checked; of each thread's first batch all of it, off the
- * clock.
+ * Not included: finding the chunks (MAP has them), obs, checks of gene numbers,
+ * duplicate genes in a row, types other than float32 and int32, a memory limit,
+ * a consumer. The one timed pass includes the page faults of batches, like the
+ * first epoch of a loader, but not those of the kept chunks, because a loader
+ * may keep less. Sum, number of values and row numbers are checked, and all of
+ * the first batch of each thread, outside the timed part.
  */
 #include "limits.h"
 
@@ -45,21 +43,21 @@ struct place {
 struct cells {
 	/* the file */
 	uint64_t nrows, ngenes, total, kind, step, nchunks;
-	uint64_t stride; /* of dense rows: a whole number of registers */
+	uint64_t stride; /* of dense rows: a multiple of a register */
 	const uint64_t *indptr;
 	const struct place *place[2]; /* of data, of indices */
 	const char *path, *map;
-	/* what is asked for */
-	uint32_t rows, chunks, batch; /* rows of a chunk, chunks of a block */
+	/* the arguments */
+	uint32_t rows, chunks, batch; /* rows per chunk, chunks per block */
 	bool dense;
 	unsigned nthreads;
-	/* what was unpacked: values and indices, of the whole file */
+	/* decompressed values and indices of the entire file */
 	uint16_t *narrow[2];
 	bool *have; /* by stored chunk */
 	uint32_t *wants, nwants;
 	/* a block */
 	uint32_t *order; /* of chunks of rows */
-	uint32_t *id, n; /* rows as they are delivered */
+	uint32_t *id, n; /* rows in the order of delivery */
 	atomic_uint_fast32_t next_want, next_batch;
 	uint64_t random;
 	pthread_barrier_t barrier;
@@ -71,16 +69,16 @@ struct hand {
 	struct libdeflate_decompressor *inflate;
 	char *raw, *scratch;
 	float *dense;
-	uint32_t *list[2]; /* CSR, or a dense row's numbers */
+	uint32_t *list[2]; /* CSR, or the numbers of a dense row */
 	uint64_t *indptr;
-	uint32_t *id; /* the rows' numbers */
-	float *row;   /* dense: one, of zeros */
+	uint32_t *id; /* row numbers */
+	float *row;   /* dense: a row of zeros */
 	uint64_t nvalues, ids;
 	double sum, checking;
 	bool checked;
 };
 
-/* ---- a block: which stored chunks, then their values ---- */
+/* ---- a block: its stored chunks, then their values ---- */
 
 static void shuffle(struct cells *c, uint32_t *v, uint32_t n)
 {
@@ -93,7 +91,7 @@ static void shuffle(struct cells *c, uint32_t *v, uint32_t n)
 	}
 }
 
-/* Chunks [first, last) of the order become a block. */
+/* Makes a block of chunks [first, last) of the order. */
 static void plan_block(struct cells *c, uint32_t first, uint32_t last)
 {
 	c->n = c->nwants = 0;
@@ -118,7 +116,7 @@ static void plan_block(struct cells *c, uint32_t first, uint32_t last)
 	atomic_store(&c->next_batch, 0);
 }
 
-/* Plain loops, made wide by the compiler. */
+/* Plain loops that the compiler vectorizes. */
 #ifdef __x86_64__
 #define WIDE __attribute__((target_clones("avx2", "default")))
 #else
@@ -157,7 +155,7 @@ static void inflate_chunk(struct hand *h, int which, uint32_t chunk,
 #ifdef BENCH_LZ4
 #include <lz4.h>
 
-/* Numbers of four bytes, of which the bytes lie apart. */
+/* Numbers of four bytes, stored as four separate byte streams. */
 WIDE static void weave_values(const uint8_t *s[4], uint64_t n, uint16_t *to)
 {
 	const uint8_t *a = s[0], *b = s[1], *c = s[2], *d = s[3];
@@ -181,7 +179,7 @@ WIDE static void weave_genes(const uint8_t *s[4], uint64_t n, uint16_t *to)
 		to[i] = (uint16_t)(a[i] | b[i] << 8);
 }
 
-/* A stream of a block: its length, then LZ4, or n bytes as they are. */
+/* A stream of a block: its length, then LZ4, or n uncompressed bytes. */
 static const char *stream(const char **p, size_t n, char *room)
 {
 	uint32_t len;
@@ -196,8 +194,8 @@ static const char *stream(const char **p, size_t n, char *room)
 	return room;
 }
 
-/* Blosc's blocks have a stream for each of the four bytes; the last, when it
- * is shorter, has one for all of them. */
+/* Blocks of Blosc have one stream per byte of a number; a shorter last block
+ * has one stream for all of them. */
 static void blosc_chunk(struct hand *h, int which, uint32_t chunk, uint16_t *to)
 {
 	const uint64_t len = h->c->place[which][chunk].len;
@@ -213,7 +211,7 @@ static void blosc_chunk(struct hand *h, int which, uint32_t chunk, uint16_t *to)
 	close(fd);
 	memcpy(head, h->raw + 4, sizeof(head));
 	if (memcmp(h->raw, "\2\1\x21\4", 4) || head[0] != h->c->step * 4)
-		die("%s: not LZ4 of numbers in bytes apart", name);
+		die("%s: not byte-shuffled LZ4", name);
 	for (uint64_t at = 0, b = 0; at < head[0]; at += head[1], b++) {
 		const bool last = head[0] - at < head[1];
 		const size_t n = (last ? head[0] - at : head[1]) / 4;
@@ -258,7 +256,7 @@ WIDE static void widen(const uint16_t *x, uint64_t n, uint32_t *to)
 		to[i] = x[i];
 }
 
-/* Exact: counts, and few of them. */
+/* Exact, because counts are small and few. */
 WIDE static uint64_t sum_of(const float *x, uint64_t n)
 {
 	uint32_t sum = 0;
@@ -268,7 +266,7 @@ WIDE static uint64_t sum_of(const float *x, uint64_t n)
 	return sum;
 }
 
-/* Numbers that lie in one piece in the mapped file, of [at, end). */
+/* The contiguous part of numbers [at, end) in the mapped file. */
 static uint64_t stored(const struct cells *c, uint64_t at, uint64_t end,
 		       const float **x, const uint32_t **genes)
 {
@@ -282,7 +280,7 @@ static uint64_t stored(const struct cells *c, uint64_t at, uint64_t end,
 	return end - at < c->step - in ? end - at : c->step - in;
 }
 
-/* The numbers of a row, one after another. */
+/* Copies the numbers of a row. */
 static uint64_t take_row(struct hand *h, uint32_t id, float *values,
 			 uint32_t *genes)
 {
@@ -309,7 +307,7 @@ static uint64_t take_row(struct hand *h, uint32_t id, float *values,
 #ifdef __x86_64__
 #include <immintrin.h>
 
-/* Past the caches, which a batch is larger than. */
+/* Non-temporal stores, because a batch is larger than the caches. */
 __attribute__((target("avx"))) static void pour(float *to, const float *from,
 						uint64_t n)
 {
@@ -384,7 +382,7 @@ static void fill_csr(struct hand *h, const uint32_t *id, uint32_t n)
 	h->nvalues += to;
 }
 
-/* All of a batch against the file's offsets and its own sum. */
+/* Checks all of a batch against the offsets of the file and its sum. */
 static void check_batch(struct hand *h, uint32_t n, double sum)
 {
 	const struct cells *c = h->c;
@@ -403,7 +401,8 @@ static void check_batch(struct hand *h, uint32_t n, double sum)
 		found = h->indptr[n];
 		for (uint64_t i = 0; i < found; i++) {
 			if (h->list[1][i] >= c->ngenes)
-				die("no gene has number %u", h->list[1][i]);
+				die("the gene %u does not exist",
+				    h->list[1][i]);
 			all += (double)((const float *)h->list[0])[i];
 		}
 	}
@@ -455,7 +454,7 @@ static void *work(void *arg)
 		const uint32_t last = first + c->chunks;
 		uint32_t k;
 
-		/* NOLINTNEXTLINE(bugprone-posix-return): that is negative */
+		/* NOLINTNEXTLINE(bugprone-posix-return): it is negative */
 		if (pthread_barrier_wait(&c->barrier) ==
 		    PTHREAD_BARRIER_SERIAL_THREAD)
 			plan_block(c, first, last < nchunks ? last : nchunks);
@@ -513,7 +512,7 @@ static void prepare(struct cells *c, struct hand *h)
 	c->have = need(c->nchunks, sizeof(*c->have));
 	memset(c->have, 0, c->nchunks * sizeof(*c->have));
 	c->wants = need_huge(c->nchunks, sizeof(*c->wants));
-	/* off the clock: who has less memory has fewer page faults */
+	/* not timed: a loader that keeps less has fewer page faults */
 	for (int k = 0; k < 2 && c->kind != RAW; k++) {
 		c->narrow[k] =
 			need_huge(c->nchunks * c->step, sizeof(uint16_t));
@@ -531,12 +530,12 @@ static void prepare(struct cells *c, struct hand *h)
 		memset(h[i].row, 0, c->stride * sizeof(*h[i].row));
 		if (!h[i].inflate)
 			die("no memory");
-		if (c->dense) /* zeroed by the kernel, page by page */
+		if (c->dense) /* zeroed by the kernel */
 			h[i].dense = mmap(NULL, c->batch * c->stride * 4,
 					  PROT_READ | PROT_WRITE,
 					  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (h[i].dense == MAP_FAILED)
-			die("no memory for a batch");
+			die("cannot allocate a batch");
 		if (c->dense)
 			madvise(h[i].dense, c->batch * c->stride * 4,
 				MADV_HUGEPAGE);
@@ -572,7 +571,7 @@ static double run(struct cells *c, struct hand *h)
 	return took - checking;
 }
 
-/* cells MAP PATH OUTPUT ROWS CHUNKS BATCH THREADS: one whole pass. */
+/* cells MAP PATH OUTPUT ROWS CHUNKS BATCH THREADS: one complete pass. */
 void cmd_cells(char **arg)
 {
 	struct cells c = { .random = 1 };

@@ -1,8 +1,7 @@
 /*
- * The limits of formats whose bytes are checked or decoded: a list of ranges in
- * files is read in random order and goes through one function of a library.
- * Files are opened once, as who reads many records of a file does, except for
- * images, which are files of their own.
+ * The limits of formats with checksums or decoding: reads a list of ranges in
+ * files in random order and applies one function of a library. Files with many
+ * records are opened once; images are opened one by one.
  */
 #include "limits.h"
 
@@ -18,7 +17,7 @@
 
 #define PIECE ((size_t)256 << 10)
 
-/* What a thread keeps between samples. */
+/* State that a thread keeps between samples. */
 struct desk {
 	char *raw;
 	size_t cap;
@@ -37,8 +36,8 @@ static char *raw_of(size_t n)
 	return desk.raw;
 }
 
-/* A file in pieces that stay in the cache while they are looked at; what is
- * beyond the row is read and dropped. */
+/* Reads a file in pieces that fit into the cache; bytes beyond the row are read
+ * and dropped. */
 static void take_pieces(const struct item *it, char *to, size_t row, bool crc)
 {
 	const int fd = open(it->path, O_RDONLY | O_CLOEXEC);
@@ -53,7 +52,7 @@ static void take_pieces(const struct item *it, char *to, size_t row, bool crc)
 
 		n = it->len - at < PIECE ? it->len - at : PIECE;
 		if (pread(fd, p, n, (off_t)(it->offset + at)) != (ssize_t)n)
-			die("%s: cannot be read", it->path);
+			die("%s: read failed", it->path);
 		if (crc)
 			sum = libdeflate_crc32(sum, p, n);
 		if (p == rest && at < row)
@@ -74,7 +73,7 @@ static void take_plain(const struct item *it, char *to, size_t row)
 	take_pieces(it, to, row, false);
 }
 
-/* Small files stay mapped, which saves all system calls. */
+/* Small files stay mapped, which avoids system calls. */
 static void take_mapped(const struct item *it, char *to, size_t row)
 {
 	memcpy(to, it->map, it->len < row ? it->len : row);
@@ -93,11 +92,12 @@ static void take_zlib(const struct item *it, char *to, size_t row)
 		desk.inflate = libdeflate_alloc_decompressor();
 	if (!desk.inflate || libdeflate_zlib_decompress(desk.inflate, it->map,
 							it->len, to, row, NULL))
-		die("%s: cannot be unpacked", it->path);
+		die("%s: cannot decompress the range", it->path);
 }
 
-/* Letters of a FASTA file of one sequence to numbers, out of the page cache:
- * its lines are alike, so places are arithmetic, as with an index of it. */
+/* Letters of a FASTA file with one sequence to numbers, from the page cache:
+ * its lines have equal length, so that offsets are computed, as with an index.
+ */
 static struct {
 	size_t start, width;
 } fasta;
@@ -118,7 +118,7 @@ static void take_letters(const struct item *it, char *to, size_t row)
 	translate(codes, &l, (uint8_t *)to);
 }
 
-/* The same letter by letter, for what was made by it. */
+/* Checks the output letter by letter. */
 static void check_letters(const struct item *it, const char *found, size_t row)
 {
 	static const char known[] = "ACGTN";
@@ -161,12 +161,12 @@ static void take_jpeg(const struct item *it, char *to, size_t row)
 	read_item(it, (char *)raw);
 	if (!desk.jpeg ||
 	    tjDecompressHeader3(desk.jpeg, raw, it->len, &w, &h, &sub, &space))
-		die("%s: no jpeg", it->path);
+		die("%s: not a jpeg", it->path);
 	format = space == TJCS_GRAY ? TJPF_GRAY : TJPF_RGB;
 	if ((size_t)w * (size_t)h * (size_t)tjPixelSize[format] > row ||
 	    tjDecompress2(desk.jpeg, raw, it->len, (unsigned char *)to, w, 0, h,
 			  format, 0))
-		die("%s: cannot be decoded", it->path);
+		die("%s: cannot decode the image", it->path);
 }
 #else
 static void take_jpeg(const struct item *it, char *to, size_t row)
@@ -186,10 +186,10 @@ static void prepare_crc(const struct item *it)
 
 static const struct kind {
 	const char *name;
-	bool mapped; /* or opened, read and closed, sample by sample */
+	bool mapped; /* else opened, read and closed for each sample */
 	void (*prepare)(const struct item *first);
 	void (*take)(const struct item *, char *to, size_t row);
-	/* a sample against its source, where taking it does not prove it */
+	/* compares a sample with its source, if take() does not check it */
 	void (*check)(const struct item *, const char *found, size_t row);
 } kinds[] = {
 	{ .name = "plain", .take = take_plain },
@@ -209,7 +209,7 @@ static const struct kind {
 };
 static const struct kind *kind;
 
-/* The first lines of the next sample are on their way while one is made. */
+/* Prefetches the first lines of the next sample while decoding one. */
 static uint64_t decode_body(struct loop *l, const uint32_t *ids, uint32_t n,
 			    char *batch)
 {
@@ -225,7 +225,7 @@ static uint64_t decode_body(struct loop *l, const uint32_t *ids, uint32_t n,
 	return sum;
 }
 
-/* Ranges of one file follow one another in the list. */
+/* Ranges of one file are adjacent in the list. */
 static void map_files(struct item *items, uint32_t n)
 {
 	const char *map = NULL;
@@ -250,7 +250,7 @@ void cmd_decode(char **arg)
 		if (!strcmp(kinds[i].name, arg[0]))
 			kind = &kinds[i];
 	if (!kind)
-		die("no decoder '%s'", arg[0]);
+		die("unknown decoder '%s'", arg[0]);
 	items = read_list(arg[1], &l.nsamples, &most);
 	if (kind->mapped)
 		map_files(items, l.nsamples);

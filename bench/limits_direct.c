@@ -1,8 +1,8 @@
 /*
- * Random reads past the page cache: each thread has a ring of its own, with the
- * file and its buffers registered, and keeps as many reads in flight as it is
- * told. What is read is what cmd_make_random wrote there: the first and the
- * last word of every read are checked.
+ * Random reads that bypass the page cache: each thread has a ring with
+ * registered file and buffers, and keeps a given number of reads in flight. The
+ * first and the last word of every read are compared with what cmd_make_random
+ * wrote.
  */
 #include "limits.h"
 
@@ -28,7 +28,7 @@ struct reads {
 	atomic_uint_fast64_t next, done;
 };
 
-/* A thread's reads: a slot has the place of one. */
+/* The reads of a thread, one per slot. */
 struct reader {
 	struct reads *all;
 	struct io_uring ring;
@@ -46,13 +46,13 @@ static void open_reader(struct reader *t)
 				IORING_SETUP_SINGLE_ISSUER |
 					IORING_SETUP_DEFER_TASKRUN) &&
 	    io_uring_queue_init(r->depth, &t->ring, 0))
-		die("io_uring cannot be used");
+		die("cannot set up io_uring");
 	t->id = need(r->depth, sizeof(*t->id));
 	t->mem = need_huge(r->depth, r->size);
 	mem = (struct iovec){ t->mem, r->depth * r->size };
 	if (io_uring_register_buffers(&t->ring, &mem, 1) ||
 	    io_uring_register_files(&t->ring, &r->fd, 1))
-		die("buffers and file cannot be registered");
+		die("cannot register the buffers and the file");
 }
 
 static void issue(struct reader *t, unsigned slot)
@@ -76,10 +76,10 @@ static void check_read(const struct reader *t, const struct io_uring_cqe *cqe)
 
 	if (cqe->res != (int)size)
 		die("a read failed: %s",
-		    cqe->res < 0 ? strerror(-cqe->res) : "it is short");
+		    cqe->res < 0 ? strerror(-cqe->res) : "too short");
 	if (first_word(p) != random_at(1, first) ||
 	    first_word(p + size - 8) != random_at(1, first + words - 1))
-		die("what was read is wrong");
+		die("a read returned wrong data");
 }
 
 static void *read_on(void *arg)
@@ -99,7 +99,7 @@ static void *read_on(void *arg)
 		unsigned head, n = 0;
 
 		if (io_uring_submit_and_wait(&t.ring, 1) < 0)
-			die("io_uring_submit: failed");
+			die("io_uring_submit_and_wait failed");
 		io_uring_for_each_cqe(&t.ring, head, cqe)
 		{
 			check_read(&t, cqe);

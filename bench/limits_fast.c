@@ -1,6 +1,6 @@
 /*
- * Loops over bytes that compilers do not make fast by themselves. Machines
- * without AVX2 have no such limit: a slow one would be none.
+ * Loops over bytes that compilers do not vectorize well. There is no limit for
+ * machines without AVX2, because a slow loop would not be a limit.
  */
 #include "limits.h"
 
@@ -19,8 +19,9 @@ bool has_hw(void)
 
 /*
  * The crc32 instruction takes eight bytes, with a latency of three cycles and a
- * throughput of one: three lanes at a time. A lane's crc is then moved past the
- * bytes of the lanes after it, by tables of what zeros make of it.
+ * throughput of one per cycle, so three lanes run in parallel. The crc of a
+ * lane is then advanced past the bytes of the next lanes by tables for zero
+ * bytes.
  */
 struct lanes {
 	size_t len;
@@ -54,7 +55,7 @@ HW static uint64_t three(const struct lanes *l, uint64_t a, const char *p)
 	return past(l, past(l, a) ^ b) ^ c;
 }
 
-/* Each piece is copied while it is in the first cache. */
+/* Copies each piece while it is in the L1 cache. */
 HW static uint32_t crc32c_hw(const char *p, size_t n, char *to)
 {
 	uint64_t crc = 0xffffffff;
@@ -78,7 +79,7 @@ HW static uint32_t crc32c_hw(const char *p, size_t n, char *to)
 void prepare_crc32c(void)
 {
 	if (!has_hw())
-		die("CRC-32C is only measured on x86-64 with AVX2");
+		die("the CRC-32C limit needs x86-64 with AVX2");
 	for (size_t k = 0; k < sizeof(lanes) / sizeof(lanes[0]); k++)
 		for (uint32_t i = 0; i < 4 * 256; i++)
 			lanes[k].past[i / 256][i % 256] = (uint32_t)past_zeros(
@@ -91,7 +92,7 @@ uint32_t copy_crc32c(const char *p, size_t n, char *to)
 	return crc32c_hw(p, n, to);
 }
 
-/* 32 at a time; the last ones together with some of those before them. */
+/* 32 letters at a time; the last step overlaps the one before. */
 HW static inline void letters_hw(__m256i table, const uint8_t *p, size_t n,
 				 uint8_t *to)
 {
@@ -135,7 +136,7 @@ bool has_hw(void)
 
 void prepare_crc32c(void)
 {
-	die("CRC-32C is only measured on x86-64 with AVX2");
+	die("the CRC-32C limit needs x86-64 with AVX2");
 }
 
 uint32_t copy_crc32c(const char *p, size_t n, char *to)
@@ -154,6 +155,6 @@ static void lines_hw(const uint8_t table[16], const struct lines *l,
 void translate(const uint8_t table[16], const struct lines *l, uint8_t *to)
 {
 	if (!has_hw())
-		die("letters are only measured on x86-64 with AVX2");
+		die("the limit for letters needs x86-64 with AVX2");
 	lines_hw(table, l, to);
 }

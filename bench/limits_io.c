@@ -1,7 +1,7 @@
 /*
- * Rows gathered out of one big file that is mapped, a file put into shared
- * memory, and what all limits do with files. And the makers of data sets, which
- * write what NumPy would.
+ * Gathering rows from one large mapped file, copying a file into shared memory,
+ * and the file functions of all limits. Also generates data sets, byte for byte
+ * as NumPy would.
  */
 #include "limits.h"
 
@@ -27,7 +27,7 @@ static uint64_t sum_rows(const char *rows, uint32_t n, size_t row)
 	return sum;
 }
 
-/* Rows of a mapped file, with the first lines of a later one on their way. */
+/* Copies rows of a mapped file and prefetches the first lines of later ones. */
 static uint64_t rows_body(struct loop *l, const uint32_t *ids, uint32_t n,
 			  char *batch)
 {
@@ -174,8 +174,8 @@ static void place_once(int fd, uint64_t size, unsigned n)
 	munmap(to, size);
 }
 
-/* place FILE PROCESSES SECONDS: a file into memory that processes share, each
- * a part of it, as often as there is time for. */
+/* place FILE PROCESSES SECONDS: copies a file into shared memory, each process
+ * a part, repeatedly until the time is over. */
 void cmd_place(char **arg)
 {
 	const int fd = open(arg[0], O_RDONLY | O_CLOEXEC);
@@ -184,7 +184,7 @@ void cmd_place(char **arg)
 	unsigned times = 0;
 
 	if (fd < 0 || fstat(fd, &st))
-		die("%s cannot be opened", arg[0]);
+		die("%s: cannot open the file", arg[0]);
 	do {
 		place_once(fd, (uint64_t)st.st_size, (unsigned)number(arg[1]));
 		times++;
@@ -192,7 +192,7 @@ void cmd_place(char **arg)
 	printf("{\"samples\": %u, \"seconds\": %.6f}\n", times, now() - start);
 }
 
-/* Reads the listed files once, so that all contenders find them cached. */
+/* Reads the listed files into the page cache. */
 void cmd_warm(char **arg)
 {
 	enum { PIECE = 1 << 20 };
@@ -207,7 +207,7 @@ void cmd_warm(char **arg)
 		int fd;
 		ssize_t r;
 
-		/* ranges of one file follow one another */
+		/* ranges of one file are adjacent */
 		if (i && !strcmp(items[i].path, items[i - 1].path))
 			continue;
 		fd = open(items[i].path, O_RDONLY | O_CLOEXEC);
@@ -222,7 +222,7 @@ void cmd_warm(char **arg)
 	printf("{\"read_bytes\": %" PRIu64 "}\n", total);
 }
 
-/* How long the names of a directory take, nothing else. */
+/* Times reading the names of a directory. */
 void cmd_scan(char **arg)
 {
 	DIR *d = opendir(arg[0]);
@@ -241,7 +241,7 @@ void cmd_scan(char **arg)
 		       (double)(b.tv_nsec - a.tv_nsec) * 1e-9);
 }
 
-/* The header np.save writes for one float32, then the number. */
+/* The header that np.save writes for one float32, then the number. */
 static size_t tiny_npy(char out[132], float value)
 {
 	static const char dict[] =
@@ -279,7 +279,7 @@ void cmd_make_tiny(char **arg)
 	close(dir);
 }
 
-/* Written, on the disk and out of the page cache. */
+/* Writes random bytes, syncs them and drops them from the page cache. */
 void cmd_make_random(char **arg)
 {
 	enum { PIECE = 1 << 20 };

@@ -1,8 +1,8 @@
 /*
- * What sequences can be turned into numbers at, by loops that do nothing else:
- * lines found in a mapped file, then looked up in a table, counted, or made
- * into the four tensors of paragraph vectors (int32, 4 letters a word, 3
- * words on each side, 5 of noise).
+ * The limits of converting sequences to numbers: finds lines in a mapped file,
+ * then looks up letters in a table, counts words, or makes the four tensors of
+ * paragraph vectors (int32, words of 4 letters, 3 words on each side, 5 noise
+ * words).
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,11 +12,11 @@
 #include "limits.h"
 
 enum { K = 4, SIDE = 3, NOISE = 5, LETTERS = 7, WORDS = 7 * 7 * 7 * 7 };
-enum { NWORDS = 431 }; /* that noise is drawn from */
-#define MOST 1024u     /* letters of a line */
+enum { NWORDS = 431 }; /* to draw noise from */
+#define MOST 1024u     /* letters per line */
 
 static const char letters[] = "ACGTU";
-static uint8_t codes[16]; /* by the lower half of a letter */
+static uint8_t codes[16]; /* by the lower four bits of a letter */
 static int32_t word_id[WORDS], keep[NWORDS], other[NWORDS];
 
 static uint8_t code_of(uint8_t letter)
@@ -24,7 +24,7 @@ static uint8_t code_of(uint8_t letter)
 	const char *at = letter ? strchr(letters, letter) : NULL;
 
 	if (!at)
-		die("a letter is none of %s", letters);
+		die("a letter is not one of %s", letters);
 	return (uint8_t)(at - letters);
 }
 
@@ -54,10 +54,9 @@ static uint64_t chars_body(struct loop *l, const uint32_t *ids, uint32_t n,
 }
 
 /*
- * Paragraph vectors. Words are laid out frame by frame (a frame is every K-th
- * place), so that the context of a target are seven neighbours without the one
- * in the middle. A row of six numbers is written as eight; the two too many are
- * written over by the next row.
+ * Paragraph vectors. Words are stored frame by frame (a frame is every K-th
+ * position), so that a target and its context are seven neighbours. A row of
+ * six numbers is stored as eight; the next row overwrites the last two.
  */
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -68,7 +67,7 @@ HW static void words_hw(const uint8_t *c, size_t n, uint16_t *word)
 {
 	const __m256i base = _mm256_set1_epi16(LETTERS);
 
-	for (size_t i = 0; i < n; i += 16) { /* there is room */
+	for (size_t i = 0; i < n; i += 16) { /* the arrays are padded */
 		__m256i w = _mm256_setzero_si256();
 
 		for (size_t k = 0; k < K; k++)
@@ -91,8 +90,8 @@ HW static __m256i pick_hw(__m256i slot, __m256i coin)
 				   _mm256_xor_si256(coin, sign)));
 }
 
-/* Eight generators (xorshift of 32 bits); a number times the words gives the
- * slot above and the coin below. */
+/* Eight 32-bit xorshift generators; the product of a number and the word count
+ * has the slot in its upper and the coin in its lower half. */
 HW static void draws_hw(uint32_t seed, size_t n, int32_t *out)
 {
 	const __m256i many = _mm256_set1_epi32(NWORDS);
@@ -120,7 +119,7 @@ HW static void draws_hw(uint32_t seed, size_t n, int32_t *out)
 	}
 }
 
-/* One frame: n targets, the first of which is id[SIDE]. */
+/* One frame: n targets, starting with id[SIDE]. */
 HW static void rows_hw(const int32_t *id, const int32_t *draw, size_t n,
 		       int32_t *context, int32_t *noise)
 {
@@ -181,7 +180,7 @@ static char *dm_line(const uint8_t *s, size_t n, int32_t doc, char *to)
 static char *dm_line(const uint8_t *s, size_t n, int32_t doc, char *to)
 {
 	(void)s, (void)n, (void)doc, (void)to;
-	die("only measured on x86-64");
+	die("this limit needs x86-64");
 }
 #endif
 
@@ -201,7 +200,7 @@ static uint64_t dm_body(struct loop *l, const uint32_t *ids, uint32_t n,
 	return sum;
 }
 
-/* ---- what was made, letter by letter and word by word ---- */
+/* ---- checks, letter by letter and word by word ---- */
 
 static void check_chars(const struct loop *l, uint32_t id, const char *made)
 {
@@ -213,7 +212,7 @@ static void check_chars(const struct loop *l, uint32_t id, const char *made)
 			die("a letter is wrong");
 }
 
-/* The word at a place of the line with X before it and Y after it. */
+/* The word at a position of the line, padded with X before and Y after it. */
 static int32_t word_at(const uint8_t *s, size_t n, size_t at)
 {
 	uint32_t w = 0;
@@ -255,7 +254,7 @@ static void check_dm(const struct loop *l, uint32_t id, const char *made)
 		}
 }
 
-/* Equal weights but for some: which ones they are costs nothing. */
+/* Arbitrary tables: their values do not affect the time. */
 static void make_tables(void)
 {
 	for (uint8_t i = 0; letters[i]; i++)
@@ -282,7 +281,7 @@ static void map_lines(struct loop *l, const char *path)
 			      : NULL;
 
 		if (!stop || comma - p > MOST || comma - p < 64)
-			die("%s: not lines as they were made", path);
+			die("%s: unexpected lines", path);
 		items[l->nsamples].offset = (uint64_t)(p - l->map);
 		items[l->nsamples++].len = (size_t)(comma - p);
 		p = stop + 1;
@@ -290,14 +289,14 @@ static void map_lines(struct loop *l, const char *path)
 	l->items = items;
 }
 
-/* A thread's part of the file, and what it counts there. */
+/* The part of the file that a thread counts, and its counts. */
 struct part {
 	pthread_t thread;
 	const uint8_t *p, *end;
 	uint64_t lines, words, count[8 * 8 * 8 * 8];
 };
 
-/* Letters up to the comma, as they come. */
+/* Counts the words of each line, up to the comma. */
 static void *count_part(void *arg)
 {
 	struct part *t = arg;
@@ -313,7 +312,7 @@ static void *count_part(void *arg)
 		}
 		p = memchr(p, '\n', (size_t)(t->end - p));
 		if (!p)
-			die("not lines as they were made");
+			die("unexpected lines");
 		p++;
 		t->lines++;
 	}
@@ -322,8 +321,8 @@ static void *count_part(void *arg)
 	return NULL;
 }
 
-/* The whole file once, as a program of its own would: mapped, cut into a part
- * for each thread at a line's end, counted. */
+/* Maps the file, splits it into one part per thread at line ends, and counts.
+ */
 static uint64_t count_pass(const char *path, struct part *t, unsigned n,
 			   uint64_t *words)
 {
@@ -396,7 +395,7 @@ void cmd_tokens(char **arg)
 		if (!strcmp(kinds[i].name, arg[0]))
 			kind = &kinds[i];
 	if (!kind)
-		die("no kind '%s'", arg[0]);
+		die("unknown kind '%s'", arg[0]);
 	l.body = kind->body;
 	l.row = kind->row;
 	map_lines(&l, arg[1]);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""penstock from Python, measured once: own.py WHAT THREADS SECONDS PATH BATCH
-prints the samples (or batches, or times) and the seconds they took."""
+"""Measures penstock from Python once: own.py WHAT THREADS SECONDS PATH BATCH
+prints the samples (or batches, or calls) and the seconds they took."""
 import json
 import sys
 import time
@@ -19,8 +19,8 @@ def loader(path, batch, threads, **settings):
 
 
 def load(threads, seconds, path, batch):
-    """Whole epochs after the first, as `penstock load` is measured; the first
-    imports NumPy, which takes longer than most epochs."""
+    """Complete epochs after the first, like `penstock load`; the first imports
+    NumPy, which takes longer than most epochs."""
     data = loader(path, batch, threads)
     for b in data:
         b.numpy()
@@ -33,8 +33,8 @@ def load(threads, seconds, path, batch):
 
 
 def overhead(threads, seconds, path, batch):
-    """CPU time of the thread that takes batches of one tiny record each: what
-    Python adds, since everything else is done by others."""
+    """CPU time of the thread that takes batches of one tiny record: the overhead
+    of Python, because other threads do everything else."""
     data = loader("bench", 1, threads, store="null", format="raw",
                   **{"format.record": 64, "store.size": 64 << 16})
     for b in data:
@@ -69,7 +69,7 @@ def store(folder):
 
 
 def fill(put, seconds, block):
-    """Pages are there after the first pass: what is left is copying."""
+    """The first pass faults in the pages and is not timed."""
     n, start = -ROWS, 0.0
     while n <= 0 or now() - start < seconds:
         for at in range(0, ROWS, len(block)):
@@ -88,7 +88,7 @@ def store_fill(threads, seconds, path, batch):
         s[at:at + len(b)] = {"x": b}
     fill(put, seconds, block)
     if float(s["x"][ROWS - 1].sum()) != ROW:
-        sys.exit("the store is not filled")
+        sys.exit("the store has not been filled")
     s.discard()
 
 
@@ -102,7 +102,7 @@ def memcpy(threads, seconds, path, batch):
 
 
 def gather(take, seconds, batch):
-    """Passes over all rows, in one random order."""
+    """Passes over all rows in the same random order."""
     import numpy
     rng = numpy.random.default_rng(1)
     ids = rng.permutation(ROWS).reshape(-1, batch)
@@ -150,8 +150,8 @@ def numpy_import(threads, seconds, path, batch):
 
 
 def first_batch(threads, seconds, path, batch):
-    """After the import, with an index that an earlier run left. NumPy's own
-    import, which takes ten times as long, is not in it."""
+    """After the import, with a cached index. Excludes the import of NumPy, which
+    takes ten times as long."""
     import penstock  # noqa: F401
     start = now()
     memoryview(next(iter(loader(path, batch, threads)))["x"])[0, 0]

@@ -1,20 +1,19 @@
-"""The loaders of single cells that others write, over the same files:
+"""Loaders of single cells by others, over the same files:
 
-census     reads each chunk of a block by slices, makes a CSR matrix of them
-           with its rows shuffled, and cuts batches; the next block is fetched
-           in a thread beside
-annbatch   the same, but one block after another
-tuned      what more h5py and scipy can do, which nobody's loader does: chunks
-           that follow one another are read at once, straight into one array,
-           and rows are picked as batches are made; fetches beside
-annloader  anndata's, over a file that stays on the disk
+census     reads each chunk of a block as a slice, makes a CSR matrix of them,
+           shuffles its rows and cuts batches; a thread fetches the next block
+annbatch   the same, one block after another
+tuned      better than any published loader with h5py and scipy: reads adjacent
+           chunks together, directly into one array, and selects rows when a
+           batch is made; a thread fetches the next block
+annloader  of anndata, over a file that stays on disk
 
-Each delivers so many cells and counts what an epoch of all cells would have
-taken: the time to its first batch once, then the rate of the batches after it.
-Of a block that is larger than that, the first batches are taken while nothing
-is fetched beside, and fetching and delivering then overlap in full: both in its
-favour. Opening is not on the clock. Every batch is checked, off the clock,
-against the sums of the rows."""
+Each delivers a given number of cells. The time of an epoch is extrapolated: the
+time to the first batch once, then the rate of the later batches. If a block is
+larger than that number, its first batches are taken without a fetch in parallel,
+and the epoch is computed as if fetching and delivering overlapped fully: both
+favour the contender. The time to open the file is not included. Every batch is
+checked against the sums of its rows, outside the timed part."""
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,7 +21,7 @@ import numpy as np
 
 
 class Matrix:
-    """X of an h5ad or a zarr store, and a label of its rows."""
+    """X of an h5ad or zarr store, and a label of its rows."""
 
     def __init__(self, path):
         if path.endswith(".zarr"):
@@ -39,7 +38,7 @@ class Matrix:
         self.labels = f["obs/cell_type/codes"][:]
 
     def slices(self, chunks, size):
-        """The rows of chunks, chunk by chunk, and their ids."""
+        """The rows of chunks and their ids, read chunk by chunk."""
         import scipy.sparse as sp
         parts, ids, lens = ([], []), [], []
         for c in chunks:
@@ -55,7 +54,7 @@ class Matrix:
             (len(indptr) - 1, self.ncols)), np.concatenate(ids)
 
     def runs(self, chunks, size):
-        """The same with neighbours read together, into their place."""
+        """The same, with adjacent chunks read together and in place."""
         import scipy.sparse as sp
         ids = np.concatenate([np.arange(f, min(f + size, self.nrows))
                               for f in chunks * size])
@@ -72,7 +71,7 @@ class Matrix:
 
 
 class Blocks:
-    """Batches of a shuffle of chunks, and of the rows of a block of them."""
+    """Batches of shuffled chunks, with the rows of a block shuffled."""
 
     def __init__(self, matrix, style, size, count):
         self.matrix, self.style = matrix, style
@@ -96,7 +95,7 @@ class Blocks:
             else:
                 yield m[at:at + batch], ids[at:at + batch]
 
-    def batches(self, batch, dense, beside):
+    def batches(self, batch, dense, parallel):
         order = self.rng.permutation(
             (self.matrix.nrows + self.size - 1) // self.size)
         cuts = [order[i:i + self.count]
@@ -105,15 +104,15 @@ class Blocks:
             ahead = None
             for k, chunks in enumerate(cuts):
                 m, ids = ahead.result() if ahead else self.fetch(chunks)
-                if beside and k + 1 < len(cuts):
+                if parallel and k + 1 < len(cuts):
                     ahead = pool.submit(self.fetch, cuts[k + 1])
-                for x, who in self.cut(m, ids, batch):
+                for x, rows in self.cut(m, ids, batch):
                     yield (x.toarray() if dense else x), \
-                        self.matrix.labels[who], who
+                        self.matrix.labels[rows], rows
 
 
 def ann_batches(path, batch):
-    """AnnLoader over a file that stays on the disk: dense, by index lists."""
+    """AnnLoader over a file that stays on disk: dense, by index lists."""
     import anndata
     from anndata.experimental.pytorch import AnnLoader
     a = anndata.read_h5ad(path, backed="r")
@@ -123,8 +122,8 @@ def ann_batches(path, batch):
 
 
 def drain(batches, ncells, sums):
-    """Takes cells; the seconds to the first batch, those of a cell after it,
-    and the cells of the first batch."""
+    """Takes cells. Returns the seconds to the first batch, the seconds per cell
+    after it, and the cells in the first batch."""
     took = first = 0.0
     seen = []
     while sum(map(len, seen)) < ncells:
@@ -142,12 +141,12 @@ def drain(batches, ncells, sums):
     batches.close()
     ids = np.concatenate(seen)
     if len(np.unique(ids)) != len(ids):
-        raise RuntimeError("a cell came twice")
+        raise RuntimeError("a cell was delivered twice")
     return first, (took - first) / (len(ids) - len(seen[0])), len(seen[0])
 
 
 def epoch(n, block, fetch, later):
-    """Seconds of an epoch whose blocks are fetched beside the last one."""
+    """Seconds of an epoch that fetches the next block in parallel."""
     took = fetch
     for at in range(0, n, block):
         rest = n - at - block
@@ -157,7 +156,7 @@ def epoch(n, block, fetch, later):
 
 
 def measure(work, path, name, most):
-    """annloader, or a style with _wCHUNKxCOUNT behind."""
+    """annloader, or a style followed by _wCHUNKxCOUNT."""
     d = work.data
     file = d.path(path, work.more["file"])
     dense = work.more["output"] == "dense"
@@ -169,11 +168,11 @@ def measure(work, path, name, most):
         style, shape = name.rsplit("_w", 1)
         size, count = map(int, shape.split("x"))
         block = size * count
-        beside = style != "annbatch" and most >= block
+        parallel = style != "annbatch" and most >= block
         cells = max(1, round(most / block)) * block if most >= block else \
             min(most, 16 * work.batch)
         blocks = Blocks(Matrix(file), style, size, count)
-        first, later, m = drain(blocks.batches(work.batch, dense, beside),
+        first, later, m = drain(blocks.batches(work.batch, dense, parallel),
                                 cells, d.sums(path))
         if most < block:
             seconds = epoch(d.n, block, first - later * m, later)

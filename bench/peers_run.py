@@ -1,23 +1,22 @@
 #!/usr/bin/python3
-"""Runs the other loaders: peers_run.py WORK DATA reads requests from its input,
-one JSON line each ({"contender": ..., "seconds": ..., "cells": ...}), and
-answers with the samples delivered and the seconds they took, or with an error,
-as src/experiment/peers.py has it. The clock starts after the first batches,
-workers stay alive across epochs, and mapped pages have been touched.
+"""Runs the other loaders: peers_run.py WORK DATA reads requests from standard
+input, one JSON line each ({"contender": ..., "seconds": ..., "cells": ...}), and
+answers with the number of samples and the seconds they took, or with an error,
+in the protocol of src/experiment/peers.py. The clock starts after the first
+batches, workers stay alive across epochs, and mapped pages have been touched.
 """
 import os
 import sys
-import time
 
 import numpy as np
 
 import data
 import peers_cells
 import peers_tokens
+from tools import SOURCE, timed
 from works import WORKS
 
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__))), "src", "experiment"))
+sys.path.append(os.path.join(SOURCE, "src", "experiment"))
 from peers import Items, say, serve  # noqa: E402
 
 try:
@@ -28,7 +27,7 @@ except ImportError:
 
 
 def load(path):
-    """np.load a file, as users write it."""
+    """np.load of a file, as users write it."""
     x = np.load(path)
     return x if isinstance(x, np.ndarray) else x["x"]
 
@@ -38,115 +37,108 @@ def load_torch(path):
 
 
 def read_raw(path):
-    """What is known to be 128 bytes of header and a float32 array."""
+    """A file known to have a header of 128 bytes and a float32 array."""
     with open(path, "rb", buffering=0) as f:
         raw = bytearray(f.read())
     return torch.frombuffer(raw, dtype=torch.float32, offset=128)
 
 
 def decode(path):
-    """A picture, as torchvision's ImageFolder does."""
+    """An image, as in torchvision's ImageFolder."""
     from PIL import Image
     with Image.open(path) as picture:
         return torch.from_numpy(np.array(picture.convert("RGB")))
 
 
 def touched(x):
-    """A plain array over a mapped one, with its pages in place."""
+    """A plain array over a mapped one, with its pages in memory."""
     x = np.asarray(x)
     x.reshape(-1).view(np.uint8)[::4096].sum()
     return x
 
 
-def long_order(dataset):
-    """Shuffled passes one after another, so that a small data set does not
-    end an epoch every few batches."""
-    n = len(dataset)
-    return RandomSampler(dataset, num_samples=n * max(1, 20_000 // n))
-
-
-def torch_loader(work, path, style, nworkers):
-    if torch is None:
-        raise RuntimeError("PyTorch is not installed")
+def torch_batches(work, path, style, nworkers):
+    """Endless shuffled batches of a DataLoader. The sampler repeats small data
+    sets, so that an epoch does not end every few batches."""
     common = {"num_workers": nworkers, "persistent_workers": nworkers > 0}
     if isinstance(work.data, data.Rows):
-        # a writable private mapping: PyTorch warns about read-only arrays
+        # a private writable mapping: PyTorch warns about read-only arrays
         items = Items(touched(np.load(path, mmap_mode="c")), torch.from_numpy)
     else:
         items = Items(work.data.paths(path),
                       {"torch_pillow": decode, "torch_rawread": read_raw}.get(
                           style, load_torch))
-    order = long_order(items)
+    n = len(items)
+    order = RandomSampler(items, num_samples=n * max(1, 20_000 // n))
     if style == "torch_batched":
-        return DataLoader(items, batch_size=None, sampler=BatchSampler(
+        loader = DataLoader(items, batch_size=None, sampler=BatchSampler(
             order, work.batch, False), **common)
-    return DataLoader(items, batch_size=work.batch, sampler=order, **common)
-
-
-def endless(loader):
+    else:
+        loader = DataLoader(items, batch_size=work.batch, sampler=order,
+                            **common)
     while True:
         yield from loader
 
 
-def numpy_batches(work, path, name):
-    rng = np.random.default_rng(1)
-    paths = work.data.paths(path)
-    x = None
-    if isinstance(work.data, data.Rows):
-        x = touched(np.load(path, mmap_mode="r"))
+# --- readers: a function of the indices of a batch ---
+
+def one_by_one(read):
+    return lambda ids: [read(i) for i in ids]
+
+
+def numpy_memmap(work, paths):
+    return touched(np.load(paths[0], mmap_mode="r")).__getitem__
+
+
+def numpy_take(work, paths):
+    x = touched(np.load(paths[0], mmap_mode="r"))
     out = np.empty((work.batch,) + work.data.shape, work.data.dtype)
-    while True:
-        order = rng.permutation(work.data.n)
-        for at in range(0, work.data.n, work.batch):
-            ids = order[at:at + work.batch]
-            if name == "numpy_load":
-                yield np.stack([load(paths[i]) for i in ids])
-            elif name == "numpy_take":
-                yield np.take(x, ids, axis=0, out=out[:len(ids)],
-                              mode="clip")
-            else:
-                yield x[ids]
+    return lambda ids: np.take(x, ids, axis=0, out=out[:len(ids)], mode="clip")
 
 
-def windows(data, path, name):
-    """Windows of a FASTA file by its index, then a table for the letters."""
+def windows(work, letters):
+    """Windows of a FASTA file by its index, then a table lookup per letter."""
     codes = np.zeros(256, np.uint8)
     codes[np.frombuffer(b"ACGTN", np.uint8)] = range(7, 12)
-    if name == "pysam":
-        import pysam
-        chromosome = pysam.FastaFile(path)
-
-        def letters(a, b):
-            return chromosome.fetch("chr", a, b)
-    else:
-        import pyfaidx
-        chromosome = pyfaidx.Fasta(path, as_raw=True)["chr"]
-
-        def letters(a, b):
-            return chromosome[a:b]
-    return lambda i: codes[np.frombuffer(
-        letters(i * data.row, (i + 1) * data.row).encode(), np.uint8)]
+    row = work.data.row
+    return one_by_one(lambda i: codes[np.frombuffer(
+        letters(i * row, (i + 1) * row).encode(), np.uint8)])
 
 
-def pictures(data, paths):
+def by_pysam(work, paths):
+    import pysam
+    chromosome = pysam.FastaFile(paths[0])
+    return windows(work, lambda a, b: chromosome.fetch("chr", a, b))
+
+
+def by_pyfaidx(work, paths):
+    import pyfaidx
+    chromosome = pyfaidx.Fasta(paths[0], as_raw=True)["chr"]
+    return windows(work, lambda a, b: chromosome[a:b])
+
+
+def by_pillow(work, paths):
     from PIL import Image
-    return lambda i: np.asarray(Image.open(paths[i]))
+    return one_by_one(lambda i: np.asarray(Image.open(paths[i])))
 
 
-def records(data, paths):
+def by_h5py(work, paths):
     import h5py
-    return h5py.File(paths[0])["records"].__getitem__
+    return one_by_one(h5py.File(paths[0])["records"].__getitem__)
 
 
-READERS = {"pandas": None, "pillow": pictures, "h5py": records,
-           "numpy_npz": lambda data, paths: lambda i: np.load(paths[i])["x"],
-           "pysam": lambda data, paths: windows(data, paths[0], "pysam"),
-           "pyfaidx": lambda data, paths: windows(data, paths[0], "pyfaidx")}
+READERS = {
+    "numpy_memmap": numpy_memmap, "numpy_take": numpy_take,
+    "numpy_load": lambda work, paths: lambda ids: np.stack(
+        [load(paths[i]) for i in ids]),
+    "numpy_npz": lambda work, paths: one_by_one(
+        lambda i: np.load(paths[i])["x"]),
+    "pysam": by_pysam, "pyfaidx": by_pyfaidx, "pillow": by_pillow,
+    "h5py": by_h5py}
 
 
-def passes(work, path, name):
-    """Batches of formats that are more than rows, as their libraries are used.
-    The order is random, but for pandas, which takes a file whole."""
+def batches(work, path, name):
+    """Endless shuffled batches of a reader; pandas reads entire files."""
     paths = work.data.paths(path)
     rng = np.random.default_rng(1)
     if name == "pandas":
@@ -154,11 +146,11 @@ def passes(work, path, name):
         while True:
             for p in paths:
                 yield pd.read_csv(p, header=work.more["header"]).to_numpy()
-    read = READERS[name](work.data, paths)
+    read = READERS[name](work, paths)
     while True:
         order = rng.permutation(work.data.n)
         for at in range(0, work.data.n, work.batch):
-            yield [read(i) for i in order[at:at + work.batch]]
+            yield read(order[at:at + work.batch])
 
 
 def chunk_info(path):
@@ -168,67 +160,47 @@ def chunk_info(path):
         return [d.get_chunk_info(k) for k in range(d.get_num_chunks())]
 
 
-def drain(batches, source, skip, seconds, least=8):
-    """Takes batches for so long; the first ones are checked, not timed."""
-    samples = nbatches = 0
+def drain(found, source, seconds, skip=2, least=8):
+    """Times batches; the first ones are not timed, but checked if there is a
+    source."""
     for _ in range(skip):
-        batch = next(batches)
+        batch = next(found)
         if source is not None:
             data.check_batch(batch, source)
-    start = time.perf_counter()
-    while True:
-        batch = next(batches)
-        samples += len(batch)
-        nbatches += 1
-        took = time.perf_counter() - start
-        if took >= seconds and nbatches >= least:
-            return {"samples": samples, "seconds": took}
-
-
-def once(function, samples, seconds):
-    """Calls a function over and over."""
-    count = 0
-    start = time.perf_counter()
-    while True:
-        function()
-        count += samples
-        took = time.perf_counter() - start
-        if took >= seconds:
-            return {"samples": count, "seconds": took}
-
-
-def permute(work, name):
-    if name == "torch_randperm" and torch is None:
-        raise RuntimeError("PyTorch is not installed")
-    n = work.more["n"]
-    how = torch.randperm if name == "torch_randperm" else np.random.permutation
-    return lambda: how(n), n
+    return timed(lambda: len(next(found)), seconds, least)
 
 
 def measure(work, path, name, seconds, cells):
+    def repeat(function, samples=1, seconds=seconds):
+        return timed(lambda: (function(), samples)[1], seconds)
+
+    if name.startswith("torch_") and torch is None:
+        raise RuntimeError("PyTorch is not installed")
     if name == "python_scandir":
-        return once(lambda: [e.name for e in os.scandir(path)], 1, seconds)
-    if name in ("numpy_permutation", "torch_randperm"):
-        return once(*permute(work, name), seconds)
+        return repeat(lambda: [e.name for e in os.scandir(path)])
     if name == "h5py_chunk_info":
-        file = work.data.paths(path)[0]
-        return once(lambda: chunk_info(file), 1, seconds)
-    if name in READERS:
-        return drain(passes(work, path, name), None, 1, seconds, 1)
+        return repeat(lambda: chunk_info(work.data.paths(path)[0]))
+    if name == "libhdf5":
+        file = work.data.path(path, work.more["file"])
+        return repeat(lambda: peers_cells.open_file(file), seconds=0)
+    if work.kind == "shuffle":
+        n = work.more["n"]
+        how = {"numpy_permutation": np.random.permutation,
+               "torch_randperm": torch and torch.randperm}[name]
+        return repeat(lambda: how(n), n)
     if work.kind == "cells":
         return peers_cells.measure(work, path, name, cells)
     if work.kind.startswith("tokens"):
         return peers_tokens.measure(work, path, name, seconds)
-    if name == "libhdf5":
-        file = work.data.path(path, work.more["file"])
-        return once(lambda: peers_cells.open_file(file), 1, 0)
-    if not name.startswith("torch_"):
-        return drain(numpy_batches(work, path, name), work.data.source(path),
-                     2, seconds)
-    style, nworkers = name.rsplit("_w", 1)
-    source = None if style == "torch_pillow" else work.data.source(path)
-    loader = torch_loader(work, path, style, int(nworkers))
-    return drain(endless(loader), source, 2 * int(nworkers) + 2, seconds)
+    source = work.data.source(path) if hasattr(work.data, "source") else None
+    if name.startswith("torch_"):
+        style, nworkers = name.rsplit("_w", 1)
+        return drain(torch_batches(work, path, style, int(nworkers)), source,
+                     seconds, 2 * int(nworkers) + 2)
+    found = batches(work, path, name)
+    if source is None:
+        return drain(found, None, seconds, 1, 1)
+    return drain(found, source, seconds)
 
 
 def main():

@@ -1,20 +1,20 @@
 """The same samples from Python, in two ways:
 
-dataset  a Dataset that takes a line apart word by word, as the examples of
-         paragraph vectors on DNA do: lists of strings, a draw of noise for
-         each target, and a dictionary in the end
-numpy    the best that NumPy does for it: numbers from the first step on, all
-         targets at once
+dataset  a Dataset that splits a line word by word, as the examples of paragraph
+         vectors on DNA do: lists of strings, noise drawn for each target, and a
+         dictionary lookup at the end
+numpy    the fastest way in NumPy: numbers throughout, all targets at a time
 
-Sequences are in memory, and all are of the same length, which is in favour of
-both: batches can be stacked."""
+Sequences are in memory and have the same length, so that batches can be stacked;
+both favour these contenders."""
 import collections
-import time
 
 import numpy as np
 
+from tools import timed
+
 K, SIDE, NOISE = 4, 3, 5
-MOST = 512  # sequences that are looked at
+MOST = 512  # sequences to read
 
 
 def frames(s):
@@ -38,14 +38,18 @@ class Vocabulary:
         self.p = p / p.sum()
 
 
-class Words:
-    """An item a sequence: string by string."""
+class Items:
+    """One item per sequence."""
 
-    def __init__(self, seqs, vocabulary):
+    def __init__(self, seqs, vocabulary=None):
         self.seqs, self.v = seqs, vocabulary
 
     def __len__(self):
         return len(self.seqs)
+
+
+class Words(Items):
+    """By operations on strings."""
 
     def __getitem__(self, i):
         import torch
@@ -65,11 +69,11 @@ class Words:
                 torch.tensor([[v.ids[w] for w in c] for c in noises]))
 
 
-class Numbers:
-    """The same with arrays."""
+class Numbers(Items):
+    """The same by operations on arrays."""
 
     def __init__(self, seqs, vocabulary):
-        self.seqs, self.v = seqs, vocabulary
+        super().__init__(seqs, vocabulary)
         self.code = np.zeros(256, np.int64)
         for i, c in enumerate(b"ACGTUXY"):
             self.code[c] = i
@@ -83,9 +87,6 @@ class Numbers:
         c = self.code[np.frombuffer(s, "u1")]
         n = len(c) - K + 1
         return ((c[:n] * 8 + c[1:n + 1]) * 8 + c[2:n + 2]) * 8 + c[3:n + 3]
-
-    def __len__(self):
-        return len(self.seqs)
 
     def __getitem__(self, i):
         import torch
@@ -125,15 +126,9 @@ def characters(seqs, name, batch):
             yield batch
 
 
-class Frames:
-    """An item a sequence: its words in all frames, put together letter by
-    letter, as the published data set does."""
-
-    def __init__(self, seqs):
-        self.seqs = seqs
-
-    def __len__(self):
-        return len(self.seqs)
+class Frames(Items):
+    """The words in all frames, joined letter by letter, as in the published data
+    set."""
 
     def __getitem__(self, i):
         letters = list(self.seqs[i])
@@ -143,15 +138,15 @@ class Frames:
 
 
 def count_dataset(seqs):
-    """Batches of 4 through a DataLoader without workers, which is faster than
-    with any, into a set of letters and a count of words."""
+    """Counts letters and words in batches of 4 from a DataLoader without workers,
+    which is the fastest setting."""
     from torch.utils.data import DataLoader
     letters, seen = set(), collections.Counter()
     for batch in DataLoader(Frames(seqs), 4, collate_fn=list):
-        for words in (w for item in batch for w in item):
-            for word in words:
+        for frame in (f for item in batch for f in item):
+            for word in frame:
                 letters.update(word)
-            seen.update(words)
+            seen.update(frame)
 
 
 def vocabularies(seqs, name):
@@ -168,8 +163,8 @@ def vocabularies(seqs, name):
 
 
 def steps(seqs, docs, update):
-    """A step a sequence of the same model in PyTorch; tensors are made before.
-    adam moves all rows in every step, as the published model does."""
+    """One step per sequence of the same model in PyTorch, with prepared tensors.
+    adam updates all rows in every step, like the published model."""
     import torch
     torch.set_num_threads(2)
     v = Vocabulary(seqs)
@@ -206,9 +201,4 @@ def measure(work, path, name, seconds):
         found = batches(items(seqs, Vocabulary(seqs)), work.batch,
                         int(workers))
     next(found)
-    samples, start = 0, time.perf_counter()
-    while True:
-        samples += next(found)
-        took = time.perf_counter() - start
-        if took >= seconds:
-            return {"samples": samples, "seconds": took}
+    return timed(lambda: next(found), seconds)

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Measures penstock beside what the machine can do at best and beside other
-loaders, in one run: contenders take turns within every repeat, so that a slow
-minute of the machine hits all of them. Prints medians, and writes bench.json.
+"""Compares penstock with the limits of the machine and with other loaders. The
+contenders are interleaved within every repeat, so that other load on the machine
+affects all of them. Prints medians, and writes bench.json.
 
     bench/run.py [--runs N] [--seconds S] [--threads T] [WORK...]
-    bench/run.py --against [WORK...]  # what is worse than what is kept? exit 1
-    bench/run.py --keep [WORK...]     # keep what was found, tables and all
-    bench/run.py --from bench.json --keep    # the same, of an earlier run
+    bench/run.py --against [WORK...]  # exit 1 if worse than the stored figures
+    bench/run.py --keep [WORK...]     # store the figures, update the tables
+    bench/run.py --from bench.json --keep    # the same for an earlier run
 """
 import argparse
 import os
@@ -18,11 +18,10 @@ import data
 import figures
 import table
 from contenders import contenders
-from tools import Missing, Tools
+from tools import SOURCE, Missing, Tools
 from works import WORKS
 
-SHARPEST = 1.1  # a limit that is passed by more is none
-SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SHARPEST = 1.1  # penstock above this share of a limit: the limit is too slow
 
 
 def say(text):
@@ -30,7 +29,7 @@ def say(text):
 
 
 def number(value, unit):
-    """Three or four digits that count."""
+    """Three or four significant digits."""
     if unit == "samples/s":
         for scale, letter in ((1e6, " M"), (1e3, " k")):
             if value >= scale:
@@ -40,7 +39,7 @@ def number(value, unit):
 
 
 def measure(name, args, tools):
-    """All contenders of a work: name -> (unit, values), a value a repeat."""
+    """All contenders of a work: name -> (unit, values), one per repeat."""
     work = WORKS[name]
     path = None
     if work.data:
@@ -53,7 +52,7 @@ def measure(name, args, tools):
     out = {key: (unit, []) for key, (_, unit) in fields.items()}
     out_of_race = set()
     names = list(fields)
-    took, spent = {}, {}  # seconds of a contender, now and a repeat before
+    took, spent = {}, {}  # seconds per contender, now and before this repeat
     for i in range(args.runs):
         say(f"{name}: repeat {i + 1} of {args.runs}")
         if warm:
@@ -72,7 +71,7 @@ def measure(name, args, tools):
             except Missing as e:
                 say(f"{name}: without {key}: {e}")
                 out_of_race.add(key)
-            except KeyError:  # comes of another one, which failed
+            except KeyError:  # depends on another contender that failed
                 out_of_race.add(key)
             took[key] = took.get(key, 0) + time.monotonic() - start
         spent = dict(took)
@@ -82,19 +81,19 @@ def measure(name, args, tools):
 
 
 def verdicts(work, entry):
-    """(said, what, value, wanted) for every target of a work, and for every
-    limit that was passed."""
-    for who, sign, want in work.wanted:
-        if sign == "<" and who in entry["figures"]:
-            f = entry["figures"][who]
-            yield ("ok   " if f["median"] < want else "SHORT", who,
+    """(verdict, figure, value, target) for every target of a work, and for a
+    limit that was exceeded."""
+    for key, sign, want in work.wanted:
+        if sign == "<" and key in entry["figures"]:
+            f = entry["figures"][key]
+            yield ("ok   " if f["median"] < want else "SHORT", key,
                    f"{f['median']:.4g} {f['unit']}", f"< {want:g}")
-        pair = f"{figures.counterpart(who)} / {who}"
+        pair = f"{figures.counterpart(key)} / {key}"
         if sign == ">" and entry["ratios"].get(pair):
             r = statistics.median(entry["ratios"][pair])
             yield ("ok   " if r >= want else "SHORT", pair, f"{r:.2f}",
                    f">= {want:g}")
-    # on a busy machine its CPU time has to say so, too
+    # on a busy machine, only if the CPU time shows it, too
     cpu = entry["ratios"].get("penstock_cpu / limit_cpu")
     sure = entry["others"] < figures.BUSY or \
         cpu and statistics.median(cpu) > SHARPEST
@@ -108,14 +107,14 @@ def show(name, work, entry):
     print(f"\n{name}")
     print(f"  {'':24}{'median':>10} {'low':>10} {'high':>10}  "
           f"{'unit':<10}{'penstock / it':>14}")
-    for who, f in entry["figures"].items():
-        line = f"  {who:24}"
-        for key in ("median", "low", "high"):
-            line += f"{number(f[key], f['unit']):>10} "
+    for key, f in entry["figures"].items():
+        line = f"  {key:24}"
+        for part in ("median", "low", "high"):
+            line += f"{number(f[part], f['unit']):>10} "
         line += f" {f['unit']:<10}"
-        mine = entry["figures"].get(figures.counterpart(who))
+        mine = entry["figures"].get(figures.counterpart(key))
         if mine and f is not mine and f["unit"] == mine["unit"] and \
-                "penstock" not in who:
+                "penstock" not in key:
             line += f"{mine['median'] / f['median']:>14.2f}"
         print(line.rstrip())
     for said, what, value, wanted in verdicts(work, entry):
@@ -127,32 +126,32 @@ def arguments():
     env = os.environ
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("works", nargs="*", metavar="WORK",
-                   help="; ".join(WORKS) + "; or what several begin with")
+                   help="; ".join(WORKS) + "; or a prefix of several")
     p.add_argument("--build", default=os.path.join(SOURCE, "build/release"))
     p.add_argument("--data", default=env.get(
         "PENSTOCK_BENCH_DIR", os.path.join(SOURCE, "build/bench-data")))
     p.add_argument("--runs", type=int,
                    default=int(env.get("PENSTOCK_BENCH_RUNS", 5)))
     p.add_argument("--seconds", type=float, default=0.7,
-                   help="least time of one measurement")
+                   help="minimum time of one measurement")
     p.add_argument("--threads", type=int,
                    default=len(os.sched_getaffinity(0)))
     p.add_argument("--peer-cells", type=int, default=40_000,
-                   help="cells that a slow loader delivers, of 200,000")
+                   help="cells, of 200,000, to measure slow loaders with")
     p.add_argument("-o", "--output",
                    default=os.path.join(SOURCE, "bench.json"))
     p.add_argument("--from", dest="source", metavar="FILE",
-                   help="measure nothing: what an earlier run wrote")
+                   help="do not measure; read the output of an earlier run")
     p.add_argument("--kept", metavar="FILE", default=table.KEPT,
-                   help="what is kept (%(default)s)")
+                   help="the stored figures (%(default)s)")
     p.add_argument("--against", action="store_true",
-                   help="say what is worse than what is kept; exit 1 then")
+                   help="compare with the stored figures; exit 1 if worse")
     p.add_argument("--keep", action="store_true",
-                   help="put it into what is kept, and tables into the docs")
+                   help="store the figures and update tables in the docs")
     args = p.parse_args()
     for name in args.works:
         if not any(w.startswith(name) for w in WORKS):
-            p.error(f"no work '{name}'; there are: {', '.join(WORKS)}")
+            p.error(f"unknown work '{name}'; choose from {', '.join(WORKS)}")
     args.works = [w for w in WORKS if not args.works or w in args.works or
                   any(w.startswith(name) for name in args.works
                       if name not in WORKS)]
@@ -160,11 +159,11 @@ def arguments():
 
 
 def measure_all(args):
-    """Work -> what is written of it."""
+    """Measures the works: name -> stored entry."""
     tools = Tools(args.build, args.seconds, args.threads, say,
                   args.peer_cells)
     if not os.path.exists(tools.limits_path):
-        sys.exit(f"{tools.limits_path} is not there; run: make build")
+        sys.exit(f"{tools.limits_path}: not found; run: make build")
     all_works = {}
     for name in args.works:
         others = figures.Others()
@@ -177,12 +176,12 @@ def measure_all(args):
             continue
         entry = figures.entry(found, WORKS[name], args.threads, others)
         if entry["others"] >= figures.BUSY:
-            say(f"{name}: the machine is busy (others had "
+            say(f"{name}: the machine is busy (other programs used "
                 f"{100 * entry['others']:.0f} % of its CPUs): expect low and "
                 "uneven figures")
         show(name, WORKS[name], entry)
         all_works[name] = entry
-        # after every work: a long run that is stopped has not been in vain
+        # after every work, so that an interrupted run keeps its figures
         figures.write(args.output, all_works, WORKS)
     if all_works:
         say(f"\nwrote {args.output}")

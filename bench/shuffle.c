@@ -1,7 +1,7 @@
 /*
- * What one index of the keyed permutation costs: pen_shuffle N SECONDS prints
- * a JSON line. Goes through [0, N) over and over in pieces of a batch, as the
- * loader does, and checks that a pass adds up to that of all indices.
+ * Cost of one index of the keyed permutation: pen_shuffle N SECONDS prints a
+ * JSON line. Computes [0, N) repeatedly in batches, like the loader, and checks
+ * the sum of every pass.
  */
 #include <inttypes.h>
 #include <stdio.h>

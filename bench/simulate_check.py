@@ -1,32 +1,33 @@
 #!/usr/bin/python3
-"""Is `penstock simulate` right? Takes the measurements it starts from and real
-runs of 1, 2 and 4 ranks in turns, in one go, and prints predicted / measured.
+"""Checks the predictions of `penstock simulate`. Interleaves the measurements that
+they are based on with real runs on 1, 2 and 4 ranks, and prints predicted /
+measured.
 
     bench/simulate_check.py [--penstock FILE] [--seconds S] [--out FILE]
 
-A set is all measurements and all runs once; as many sets as fit into the time.
-A ratio is of one set: what slows the machine down for minutes is in both of
-its numbers. Nothing is fitted: cores are those of the machine, everything else
-is measured with one process (two for requests between ranks).
+A set is all measurements and runs once; it is repeated while time is left. Both
+numbers of a ratio belong to one set, so that other load on the machine affects
+both. Nothing is fitted: the cores are those of the machine, everything else is
+measured with one process (two for requests between ranks).
 """
 import argparse
 import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
-SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from tools import SOURCE, call
+
 FILES, BATCH, THREADS, AHEAD, EPOCHS, RANKS = 192, 4, 2, 4, 3, (1, 2, 4)
 DELAY = "10ms"
-BYTES = 1 << 20     # of a sample that is only copied
+BYTES = 1 << 20     # of an npy sample
 
 
 class Case:
-    """A kind of job: what its loader is told, and its model."""
+    """A kind of job: data, compute time and settings of the loader."""
 
     def __init__(self, name, data, compute, loader=(), dict_of=None):
         self.name, self.data, self.compute = name, data, compute
@@ -54,20 +55,15 @@ class Check:
         return os.path.join(self.folder, name)
 
     def call(self, args, ranks=1):
-        """Runs penstock, on so many ranks; what it printed."""
+        """The output of penstock on this many ranks."""
         command = [self.penstock, *args]
         if ranks > 1:
             command = ["mpirun", "--oversubscribe", "--allow-run-as-root",
                        "-n", str(ranks), *command]
-        p = subprocess.run(command, cwd=self.folder, text=True, check=False,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                           timeout=120)
-        if p.returncode:
-            sys.exit(f"{' '.join(command)}\n{p.stderr.strip()}")
-        return p.stdout
+        return call(*command, cwd=self.folder, timeout=120)
 
     def job(self, case):
-        """Settings of a workload that is the same for all cases."""
+        """The workload, with the settings of a case."""
         side = 512 if case.data == "jpeg" else 1024
         return ["job.yaml", f"dataset.format={case.data}",
                 f"dataset.data_folder={case.data}",
@@ -96,7 +92,7 @@ train: {{epochs: {EPOCHS}}}
             self.call(["run", *self.job(case), "workflow.generate_data=true",
                        "workflow.train=false", "--quiet"])
 
-    # --- what the model starts from ---
+    # --- measurements for the model ---
 
     def load(self, name, data, loader):
         self.call(["load", f"{data}/train", f"batch_size={BATCH}",
@@ -114,7 +110,7 @@ train: {{epochs: {EPOCHS}}}
         return json.loads(text)
 
     def measure(self):
-        """Files for --from, and what goes beside them."""
+        """Writes the files for --from; returns the other parameters."""
         self.load("load_jpeg.json", "jpeg", [])
         slow = self.load("load_npy.json", "npy", SLOW)
         self.dictionary("here.json", 1)
@@ -127,12 +123,12 @@ train: {{epochs: {EPOCHS}}}
                 "copy": int(copies)}
 
     def predict(self, case, ranks, known):
-        apart = case.dict_of == "ranks"
+        separate = case.dict_of == "ranks"
         args = ["simulate", *self.job(case), f"samples={FILES}",
                 f"epochs={EPOCHS}", "network=none", f"copy={known['copy']}",
                 "--from", f"load_{case.data}.json", "--json"]
-        if apart:
-            # each rank is a machine with its part of this one
+        if separate:
+            # each rank is a node with its share of this machine
             args += [f"nodes={ranks}", "ranks=1",
                      f"cores={self.cores / ranks:g}"]
         else:
@@ -149,7 +145,7 @@ train: {{epochs: {EPOCHS}}}
                 "later": row["later"]["seconds"],
                 "busy": 100 * row["later"]["utilisation"]}
 
-    # --- what is so ---
+    # --- real runs ---
 
     def run(self, case, ranks):
         out = self.path("out")
@@ -207,7 +203,7 @@ def show(sets):
 
 
 def command():
-    """As it was built here, for speed if so."""
+    """The command of the release or the dev build, or that in PATH."""
     built = [os.path.join(SOURCE, "build", kind, "src/cli/penstock")
              for kind in ("release", "dev")]
     return next(filter(os.path.exists, built), "penstock")
@@ -216,9 +212,9 @@ def command():
 def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--penstock", default=command(),
-                    help="the command; else of build/release or build/dev")
+                    help="the command (%(default)s)")
     ap.add_argument("--seconds", type=float, default=150,
-                    help="begin no set that would not end by then (150)")
+                    help="start no set that would end later (150)")
     ap.add_argument("--out", help="all numbers, as JSON")
     args = ap.parse_args()
     folder = tempfile.mkdtemp(prefix="penstock_check.")
@@ -227,10 +223,10 @@ def main():
     try:
         found = shutil.which(args.penstock)
         if not found:
-            sys.exit(f"{args.penstock}: no such command; give --penstock FILE")
+            sys.exit(f"{args.penstock}: not found; set --penstock FILE")
         check = Check(os.path.abspath(found), folder)
-        print(f"{check.cores} cores, load {os.getloadavg()[0]:.1f} when it "
-              "began", flush=True)
+        print(f"{check.cores} cores, load average {os.getloadavg()[0]:.1f} at "
+              "the start", flush=True)
         check.make_data()
         while not sets or time.monotonic() + took < start + args.seconds:
             began = time.monotonic()

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Fills the tables of figures in docs/performance.md and README.md out of
+"""Fills the tables of figures in docs/performance.md and README.md from
 bench/results.json, between these two lines:
 
     <!-- figures: NAME (bench/table.py) -->
     <!-- figures: end -->
 
-    bench/table.py [--check]    # check: writes nothing, exit 1 if one differs
+    bench/table.py [--check]    # check: write nothing, exit 1 if one differs
 """
 import os
 import re
@@ -13,12 +13,12 @@ import statistics
 import sys
 
 import figures
+from tools import SOURCE
 
-SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KEPT = os.path.join(SOURCE, "bench/results.json")
 PAGES = "README.md", "docs/performance.md"
 
-# name -> (what is done, work, which figure of ours)
+# name -> (description, work, figure of ours)
 TABLES = {
     "rows": [
         ("1 M samples of 1 KiB, batch 256", "rows_1k_b256"),
@@ -103,7 +103,7 @@ TABLES["summary"] = [
     ("FASTA, windows of 1,024 bases as tokens", "fasta_1k"),
     ("opening a million npy files, index cached", "open_1m"),
 ]
-NAMES = {  # of those that are shown
+NAMES = {  # of contenders in the tables
     "torch_default": "DataLoader", "torch_batched": "DataLoader by batches",
     "torch_pillow": "DataLoader", "torch_adam": "PyTorch, dense Adam",
     "torch_sparse": "PyTorch, sparse Adam", "pandas": "pandas",
@@ -120,7 +120,7 @@ NAMES = {  # of those that are shown
 
 
 def scaled(value, unit):
-    """Three digits, and a unit that people read."""
+    """Three digits and a readable unit."""
     steps = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1,
              "bytes": 1, "MB": 1e6}
     if unit in ("ns", "us", "ms", "s"):
@@ -139,8 +139,8 @@ def scaled(value, unit):
 
 
 def figure(f):
-    """A median, and how far the farthest repeat lies off; both ends where that
-    is farther than to nothing."""
+    """A median and the deviation of the farthest repeat; both ends if that is as
+    far as zero."""
     off = max(f["high"] - f["median"], f["median"] - f["low"]) / f["median"]
     spread = f" +-{100 * off:.0f} %" if off >= 0.005 else ""
     if off >= 0.995:
@@ -150,7 +150,7 @@ def figure(f):
 
 
 def ratio(values):
-    """A median with its lowest and highest repeat."""
+    """A median with the lowest and highest repeat."""
     def show(v):
         return f"{v:.2f}" if v < 9.95 else f"{v:,.0f}"
 
@@ -178,7 +178,7 @@ def row(kept, what, work, which="penstock"):
 
 
 def foot(kept, works):
-    """When and where: of all of them, or, where they differ, of each."""
+    """Date and machine: once, or for each work if they differ."""
     groups = {}
     for name in works:
         w = kept[name]
@@ -207,10 +207,10 @@ def table(kept, name):
 
 
 def fill(text, kept):
-    """A page with its tables as the file has them."""
+    """A page with its tables filled."""
     def one(m):
         if m[2] not in TABLES:
-            raise SystemExit(f"no table '{m[2]}'; there are: "
+            raise SystemExit(f"unknown table '{m[2]}'; choose from "
                              f"{', '.join(TABLES)}")
         return f"{m[1]}\n{table(kept, m[2])}\n\n<!-- figures: end -->"
 

@@ -1,14 +1,13 @@
 #!/usr/bin/python3
-"""Is what `penstock tune` says to set any good? For data of three kinds, every
-setting that tune would try runs, some times; then tune searches the same grid
-on its own; then its choice and the best of all run against one another, in
-turns. The ratio of their rates (median over median) is
-the answer: 1 is as good as trying everything, and 0.9 is wanted.
+"""Checks the recommendation of `penstock tune` on three kinds of data: runs every
+setting that tune would try, lets tune search the same grid, and then compares its
+choice with the best of all settings in interleaved runs. The result is the ratio
+of their median rates: 1 is as good as trying everything, the target is 0.9.
 
     bench/tune_check.py [--dir DIR] [--penstock EXE] [--quick] [KIND...]
 
-Some five minutes in all, on a machine that does nothing else; --quick only
-shows that all of it works. Data is made once below DIR and kept.
+Takes about five minutes on an idle machine; --quick only tests the script. Data
+is generated once under DIR and kept.
 """
 import argparse
 import json
@@ -19,10 +18,11 @@ import subprocess
 import sys
 import time
 
-SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from tools import PENSTOCK, SOURCE, call
+
 WANTED = 0.9
 
-# name: what makes it, its path below DIR, settings of the runs
+# name: settings of `penstock gen`, path under DIR, settings of the runs
 KINDS = {
     "rows": (["samples={rows}", "shape=256", "dtype=float32"], "rows.npy",
              ["batch_size=256", "shuffle=true"]),
@@ -36,7 +36,7 @@ QUICK = {"rows": 20000, "files": 400, "cells": 3000}
 
 
 class Times:
-    """Seconds of a setting, of tune, of a run at the end."""
+    """Passes over the grid, and seconds per setting, of tune, per final run."""
 
     def __init__(self, quick):
         self.passes = 1 if quick else 2
@@ -51,7 +51,7 @@ def say(text):
 
 
 class Check:
-    """One kind of data, and the command that is looked at."""
+    """One kind of data, and the command to check."""
 
     def __init__(self, args, name):
         self.exe = args.penstock
@@ -63,36 +63,28 @@ class Check:
         self.path = os.path.join(args.dir, "quick" if args.quick else "full",
                                  path)
 
-    def run(self, *words, quiet=False):
-        """What the command prints; None when it fails and may."""
-        p = subprocess.run([self.exe, *words], capture_output=True, text=True,
-                           check=False)
-        if p.returncode and not quiet:
-            sys.exit(f"{' '.join(words)}: exit {p.returncode}: "
-                     f"{p.stderr.strip()}")
-        return None if p.returncode else p.stdout
-
     def prepare(self):
         if not os.path.exists(self.path):
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            self.run("gen", self.path, *self.make)
-        self.rate((), 2 * self.times.last)      # into memory
+            call(self.exe, "gen", self.path, *self.make)
+        self.rate((), 2 * self.times.last)      # fills the page cache
 
     def rate(self, settings, seconds):
-        """Samples a second with these settings."""
-        out = self.run("load", self.path, *self.settings, *settings,
-                       "epochs=0", "--seconds", f"{seconds}", "--json",
-                       "--quiet", quiet=True)
-        return json.loads(out)["samples_per_s"] if out else None
+        """Samples per second with these settings; None: they do not work."""
+        p = subprocess.run([self.exe, "load", self.path, *self.settings,
+                            *settings, "epochs=0", "--seconds", f"{seconds}",
+                            "--json", "--quiet"], capture_output=True,
+                           text=True, check=False)
+        return None if p.returncode else json.loads(p.stdout)["samples_per_s"]
 
     def grid(self):
-        """Every setting that tune tries, as a tuple of words."""
-        out = self.run("tune", self.path, *self.settings, "--dry-run",
-                       "--json")
+        """Every setting that tune tries, as a tuple of strings."""
+        out = call(self.exe, "tune", self.path, *self.settings, "--dry-run",
+                   "--json")
         return [tuple(c) for c in json.loads(out)["candidates"]]
 
     def exhaustive(self, grid):
-        """All of the grid, some passes, in changing order: {cell: [rate]}."""
+        """Runs the entire grid in varying order: {cell: [rate]}."""
         found = {}
         for turn in range(self.times.passes):
             for cell in random.Random(turn).sample(grid, len(grid)):
@@ -102,7 +94,7 @@ class Check:
         return found
 
     def duel(self, a, b):
-        """Rates of both, in turns, each first as often as the other."""
+        """Rates of both, interleaved in alternating order."""
         got = {a: [], b: []}
         for turn in range(self.times.repeats):
             for words in ((a, b), (b, a))[turn % 2]:
@@ -124,12 +116,12 @@ def look_at(check):
         sys.exit(f"{check.name}: no setting works")
     best = max(found, key=lambda c: statistics.median(found[c]))
     swept = time.monotonic() - start
-    tuned = json.loads(check.run("tune", check.path, *check.settings,
-                                 "--seconds", f"{check.times.tune}", "--json",
-                                 "--quiet"))
+    tuned = json.loads(call(check.exe, "tune", check.path, *check.settings,
+                            "--seconds", f"{check.times.tune}", "--json",
+                            "--quiet"))
     choice = tuple(tuned["recommended"])
     say(f"{check.name}: {len(grid)} settings, {len(grid) - len(found)} do not "
-        f"work here; all {swept:.0f} s, tune {tuned['seconds']:.0f} s of "
+        f"work here; all took {swept:.0f} s, tune {tuned['seconds']:.0f} s of "
         f"{check.times.tune}")
     say(f"  best of all    {named(best)}")
     say(f"  tune's choice  {named(choice)}")
@@ -151,25 +143,24 @@ def look_at(check):
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     p.add_argument("kinds", nargs="*", metavar="KIND",
-                   help=f"of {', '.join(KINDS)}; without any, all")
+                   help=f"{', '.join(KINDS)} (default: all)")
     p.add_argument("--dir", default=os.path.join(SOURCE, "build",
                                                  "tune-data"),
-                   help="where data is made and kept (%(default)s)")
-    p.add_argument("--penstock", default=os.path.join(
-        SOURCE, "build", "release", "src", "cli", "penstock"),
-        help="the command (%(default)s)")
+                   help="directory of the data (%(default)s)")
+    p.add_argument("--penstock", default=PENSTOCK,
+                   help="the command (%(default)s)")
     p.add_argument("--quick", action="store_true",
-                   help="small data and short runs: numbers mean nothing")
+                   help="small data and short runs; the results mean nothing")
     args = p.parse_args()
     for name in args.kinds:
         if name not in KINDS:
-            p.error(f"no kind '{name}'; there are {', '.join(KINDS)}")
+            p.error(f"unknown kind '{name}'; choose from {', '.join(KINDS)}")
     if not os.access(args.penstock, os.X_OK):
-        p.error(f"{args.penstock} is not there; build it, or give --penstock")
+        p.error(f"{args.penstock}: not found; build it or set --penstock")
     start = time.monotonic()
     ratios = {name: look_at(Check(args, name)) for name in args.kinds or KINDS}
     worst = min(ratios, key=ratios.get)
-    say(f"worst: {worst}, {ratios[worst]:.2f} (wanted {WANTED}); "
+    say(f"worst: {worst}, {ratios[worst]:.2f} (target {WANTED}); "
         f"{time.monotonic() - start:.0f} s in all")
     return 0 if args.quick or ratios[worst] >= WANTED else 1
 

@@ -1,5 +1,4 @@
-"""What is measured: the data, the batch size, who else takes part, and the
-ratio that is wanted."""
+"""The works to measure: data, batch size, other contenders, and targets."""
 import math
 
 from contenders_cells import FILES
@@ -48,10 +47,10 @@ FILE_PEERS = (workers("torch_default") + workers("torch_rawread") +
 
 
 class Work:
-    """kind picks the measurement in contenders.py; wanted is a list of
-    (contender or prefix of contenders, sign, number): for '>' penstock's
-    median over the best of theirs, for '<' the contender's own median. A
-    peer is asked again while it has taken less than peer_seconds."""
+    """kind selects the measurement in contenders.py. wanted is a list of
+    (contender or prefix of contenders, sign, number): for '>' the ratio of
+    penstock to the best of them, for '<' the median of the contender. A peer runs
+    again while it has taken less than peer_seconds."""
 
     def __init__(self, kind, wanted, data=None, batch=0, peers=(), **more):
         self.kind = kind
@@ -70,27 +69,27 @@ def rows(data, batch, default, batched, limit):
 
 
 def direct(bs, size, batch, depth):
-    """depth: reads in flight with which the limit is the fastest."""
+    """depth: number of reads in flight that makes the limit fastest."""
     return Work("direct", [("limit", ">", 0.8), ("fio", ">", 0.9)],
                 Blob(f"direct_{size // MIB}m", size), batch, bs=bs,
                 depth=depth)
 
 
 def run(data, how, batch, epochs, *wanted, resize=0):
-    """how: what a limit does with the files."""
+    """how: the way a limit reads the files."""
     return Work("run", [("dlio" + end, ">", want) for end, want in wanted],
                 data, batch, epochs=epochs, how=how, resize=resize)
 
 
 def cells(file, output, chunks, peers, wanted, **more):
-    """Blocks of so many chunks of 64 cells."""
+    """Blocks of `chunks` chunks of 64 cells."""
     return Work("cells", wanted, CELLS, 1024, peers, peer_seconds=10,
                 file=FILES[file], output=output, chunks=chunks, size=64,
                 **more)
 
 
 def fasta(data, batch, limit, pysam, pyfaidx):
-    """Windows of a chromosome, a number a letter."""
+    """Windows of a chromosome, one number per letter."""
     return Work("decode", [("limit", ">", limit), ("limit_1t", ">", limit),
                            ("pysam", ">", pysam), ("pyfaidx", ">", pyfaidx)],
                 data, batch, ["pysam", "pyfaidx"], how="letters",
@@ -124,8 +123,8 @@ WORKS = {
                               ("limit", ">", 0.8)],
                     NPZ_10M, 4, workers("torch_default") + ["numpy_load"],
                     how="crc32"),
-    # batches of these grow until the largest volumes have met in all of them;
-    # the limit's are that large from the beginning
+    # batches grow until all have held the largest volumes; those of the limit
+    # have that size from the start
     "npz_unet3d": Work("decode", [("limit", ">", 0.85),
                                   ("limit_1t", ">", 0.85)],
                        NPZ_UNET3D, 2, ["numpy_npz"], how="crc32",
@@ -170,7 +169,7 @@ WORKS = {
                                       ("penstock_warm", "<", 10)],
                        CELLS, peers=["libhdf5"], file=FILES["gzip"],
                        peer_seconds=5),
-    # tensors of paragraph vectors, and what they need before
+    # tensors of paragraph vectors, and their vocabulary
     "tokens_dm": Work("tokens", [("limit", ">", 0.5), ("limit_1t", ">", 0.5),
                                  ("dataset", ">", 2000), ("numpy", ">", 20)],
                       SEQUENCES, 16, workers("dataset") + workers("numpy"),

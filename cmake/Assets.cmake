@@ -1,10 +1,10 @@
-# Writes one C file that holds page.css and page.js of src/report, peers.py and
-# experiments.txt of src/experiment, and the hash by which a page allows its script:
+# Writes one C file with page.css and page.js of src/report, peers.py and experiments.txt
+# of src/experiment, docs/errors.md, and the hash by which a page allows its script:
 #   cmake -DDIR=src -DOUT=report_assets.c -P Assets.cmake
 
 set(texts "")
 foreach(path report/page.css report/page.js experiment/peers.py
-		experiment/experiments.txt)
+		experiment/experiments.txt ../docs/errors.md)
 	file(READ ${DIR}/${path} hex HEX)
 	get_filename_component(name ${path} NAME)
 	string(REPLACE "." "_" name ${name})
@@ -34,6 +34,8 @@ string(APPEND texts "const char pen__page_js_hash[] = \"sha256-${hash}\";\n")
 file(WRITE ${OUT}.tmp "/* Made of texts under src by the build. */
 #include \"experiment/peers.h\"
 #include \"report/page.h\"
+
+extern const char pen__errors_md[];
 
 ${texts}")
 file(RENAME ${OUT}.tmp ${OUT})

@@ -46,15 +46,32 @@ install(FILES ${CMAKE_BINARY_DIR}/penstock-config-version.cmake
 # parses with. A build that cannot run here goes without.
 if(NOT CMAKE_CROSSCOMPILING AND NOT PEN_SANITIZE)
 	set(PEN_MAN ${CMAKE_BINARY_DIR}/penstock.1)
-	set(PEN_COMPLETION ${CMAKE_BINARY_DIR}/penstock.bash)
-	add_custom_command(OUTPUT ${PEN_MAN} ${PEN_COMPLETION}
+	set(PEN_SHELL ${CMAKE_BINARY_DIR}/penstock)
+	add_custom_command(OUTPUT ${PEN_MAN} ${PEN_SHELL}.bash ${PEN_SHELL}.zsh
+			${PEN_SHELL}.fish
 		COMMAND penstock_cli --man > ${PEN_MAN}
-		COMMAND penstock_cli --completion > ${PEN_COMPLETION}
+		COMMAND penstock_cli --completion bash > ${PEN_SHELL}.bash
+		COMMAND penstock_cli --completion zsh > ${PEN_SHELL}.zsh
+		COMMAND penstock_cli --completion fish > ${PEN_SHELL}.fish
 		DEPENDS penstock_cli VERBATIM)
-	add_custom_target(pen_manual ALL DEPENDS ${PEN_MAN} ${PEN_COMPLETION})
+	add_custom_target(pen_manual ALL DEPENDS ${PEN_MAN} ${PEN_SHELL}.bash)
 	install(FILES ${PEN_MAN} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-	install(FILES ${PEN_COMPLETION} RENAME penstock DESTINATION
+	install(FILES ${PEN_SHELL}.bash RENAME penstock DESTINATION
 		${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+	install(FILES ${PEN_SHELL}.zsh RENAME _penstock DESTINATION
+		${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+	install(FILES ${PEN_SHELL}.fish DESTINATION
+		${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
+
+# The manual pages of the functions come from the comments of the header.
+find_program(PEN_PYTHON3 python3)
+if(PEN_PYTHON3)
+	install(CODE "
+		execute_process(COMMAND \"${PEN_PYTHON3}\"
+			\"${CMAKE_SOURCE_DIR}/scripts/docs\" man
+			\"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}\"
+			OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)")
 endif()
 
 # DLIO's name for `penstock run`: scripts that call it go on working.
@@ -62,3 +79,6 @@ install(CODE "
 	file(CREATE_LINK penstock
 		\"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/dlio_benchmark\"
 		SYMBOLIC)")
+file(WRITE ${CMAKE_BINARY_DIR}/dlio_benchmark.1 ".so man1/penstock.1\n")
+install(FILES ${CMAKE_BINARY_DIR}/dlio_benchmark.1
+	DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -1,26 +1,35 @@
 /*
- * penstock: load training data of any format from any store into ready
- * batches, and measure how fast that goes.
+ * penstock: loads training data of any format from any store into ready
+ * batches, and measures how fast that is.
  *
- * This is the whole public interface. Conventions:
- *  - A function that can fail returns 0 or a negative pen_code and, when err
- *    is not NULL, fills it once with what went wrong, where, and what to do.
- *  - `**out` belongs to the caller; a returned plain pointer is borrowed.
- *  - Objects may be used from one thread at a time unless stated otherwise.
- *  - A struct that may grow at its end is passed with its size, sizeof(*out):
- *    the library writes no more than that, and sets what it does not know yet
- *    to zero. All other structs stay as they are while the SONAME does.
- *  - The library never prints and never exits. What it keeps is in the objects
- *    it hands out, but for this, of which the process has one:
- *     - a SIGBUS handler, from the first file on that it maps: it turns reads
- *       past the end of a file that shrank into errors, and passes all else on
- *       to the handler that was there before;
- *     - fork handlers, from the first dictionary over TCP on: a child closes
- *       the sockets of its parent's;
- *     - MPI, from the first pen_ranks_open() under mpirun or srun on: started
+ * This is the complete public interface. Conventions:
+ *
+ *  - Result: a function that can fail returns 0 or a negative enum pen_code.
+ *    If err is not NULL, a failure fills it with what is wrong, where, and what
+ *    to do; read it only after a failure. A failed call leaves nothing to free.
+ *  - Ownership: an object returned through `**out` belongs to the caller, who
+ *    frees or closes it with the function named there. A returned pointer is
+ *    borrowed; its comment says for how long. Unless stated otherwise, the
+ *    library keeps no pointer to strings and arrays that it is passed.
+ *  - NULL: functions that free or close an object accept NULL and do nothing.
+ *    All other pointers must be valid unless a comment says what NULL means.
+ *  - Threads: an object may be used by one thread at a time unless stated
+ *    otherwise. Different objects may be used by different threads.
+ *  - Growing structs: a struct that is passed with its size, sizeof(*out), may
+ *    grow at its end. The library writes at most that many bytes and zeroes
+ *    members it does not know. All other structs keep their layout as long as
+ *    the SONAME stays the same.
+ *  - The library never prints and never exits. Its state is in the objects it
+ *    returns, except for these process-wide effects:
+ *     - a SIGBUS handler, installed when a file is first mapped: it turns reads
+ *       past the end of a file that shrank into errors and forwards everything
+ *       else to the previous handler;
+ *     - fork handlers, installed when a dictionary first uses TCP: a child
+ *       closes the sockets of its parent;
+ *     - MPI, with the first pen_ranks_open() under mpirun or srun: initialised
  *       if it was not, with OMPI_MCA_mpi_yield_when_idle=1 in the environment
- *       unless that is set, and then ended at exit;
- *     - a count of allocations, which the library's own tests read.
+ *       unless that is set, and in that case finalised at exit;
+ *     - a count of allocations, for the library's own tests.
  */
 #ifndef PENSTOCK_H
 #define PENSTOCK_H
@@ -39,27 +48,32 @@ extern "C" {
 #define PEN_MAX_FIELDS 64
 
 enum pen_code {
-	PEN_AGAIN = 2, /* not an error: it is not there yet */
+	PEN_AGAIN = 2, /* not an error: no batch is ready yet */
 	PEN_END = 1,   /* not an error: the epoch is over */
 	PEN_OK = 0,
-	PEN_ENOMEM = -1, /* out of memory, or over the memory budget */
-	PEN_EINVAL = -2, /* a setting or an argument is wrong */
-	PEN_EIO = -3,	 /* the store failed; err->sys has errno */
-	PEN_EDATA = -4,	 /* the bytes are damaged or contradict themselves */
-	PEN_ENOTFOUND = -5,
-	PEN_ESTALE = -6,  /* an object changed since it was indexed */
-	PEN_ENOTSUP = -7, /* well-formed, but of a kind not supported */
-	PEN_ECLOSED = -8, /* the loader was closed meanwhile */
+	PEN_ENOMEM = -1,    /* out of memory, or over the memory budget */
+	PEN_EINVAL = -2,    /* a setting or an argument is invalid */
+	PEN_EIO = -3,	    /* the store failed; err->sys is the errno */
+	PEN_EDATA = -4,	    /* the data is damaged or inconsistent */
+	PEN_ENOTFOUND = -5, /* no such object, key, option or element */
+	PEN_ESTALE = -6,    /* an object changed after it was indexed */
+	PEN_ENOTSUP = -7,   /* valid, but not supported by this build */
+	PEN_ECLOSED = -8,   /* closed, or stopped by on_stop */
 };
 
-/* The caller's storage; every function takes NULL when nobody asks. */
+/*
+ * Why a call failed. The caller provides the storage; pass NULL to ignore it.
+ * Printed as "WHERE: MSG".
+ */
 struct pen_err {
 	int code;	 /* enum pen_code */
-	int sys;	 /* errno where a system call failed, else 0 */
-	char where[256]; /* the object: a path, a key, a setting */
-	char msg[256];	 /* one line: what is wrong and what to do */
+	int sys;	 /* errno if a system call failed, otherwise 0 */
+	char where[256]; /* a path, a setting or an object */
+	char msg[252];	 /* one line: what is wrong, then what to do */
+	int number;	 /* kind of error: 101 is P101 in docs/errors.md */
 };
 
+/* Element types, named as in NumPy. */
 enum pen_dtype {
 	PEN_BOOL,
 	PEN_I8,
@@ -80,41 +94,45 @@ enum pen_dtype {
 	PEN_NDTYPES
 };
 
-/* Bytes of one element. */
+/* Bytes of one element; 0 if the type is not valid. Any thread. */
 PEN_API size_t pen_dtype_size(enum pen_dtype);
-PEN_API const char *pen_dtype_name(enum pen_dtype); /* "float32", ... */
+/* "float32", ...; "unknown" if the type is not valid. A static string. */
+PEN_API const char *pen_dtype_name(enum pen_dtype);
 
+/* How the samples of a batch are arranged in a tensor. */
 enum pen_layout {
 	PEN_DENSE,  /* every sample has the same shape */
-	PEN_PADDED, /* shapes differ: filled up to the largest */
-	PEN_RAGGED, /* shapes differ: values one after another + offsets */
-	PEN_PACKED, /* lengths differ: several samples in a row (pack=) */
+	PEN_PADDED, /* shapes differ: padded to the largest */
+	PEN_RAGGED, /* shapes differ: values and offsets */
+	PEN_PACKED, /* lengths differ: several samples per row (pack=) */
 };
 
-/* One named array of every sample. */
+/* A named array that every sample has. */
 struct pen_field {
 	char name[64];
 	enum pen_dtype dtype;
 	enum pen_layout layout;
 	uint32_t ndim;
-	int64_t shape[PEN_MAX_DIMS]; /* of one sample; -1 where it varies */
-	uint64_t max_bytes;	     /* the largest sample's */
+	int64_t shape[PEN_MAX_DIMS]; /* of a sample; -1: varies */
+	uint64_t max_bytes;	     /* of the largest sample */
 };
 
 /*
- * One field of a batch. Dimension 0 is the sample, except that a ragged
- * tensor is one-dimensional: row i is data[offsets[i] .. offsets[i+1]) in
- * elements, and its shape is shapes[i*row_ndim ...]. Padded tensors carry
- * shapes, too. All memory belongs to the batch.
+ * One field of a batch. All memory belongs to the batch.
  *
- * A packed tensor (pack=N) is [batch_size, N]: sample i is the shapes[i]
- * elements from offsets[i] on, counted through all rows, and never leaves its
- * row; samples are in the order of their offsets, and what is in none of them
- * is filled. With it come two int32 tensors of the same shape, offsets and
- * shapes, named after the first packed field: NAME.segment, 1, 2, ... for the
- * samples of a row and 0 for filling, and NAME.position, an element's place in
- * its sample. Of a sample that was split (too_long=split) each piece counts as
- * a sample: its id, its labels and the like come again.
+ * Dense, padded: dimension 0 is the sample. A padded tensor also has shapes.
+ *
+ * Ragged: one-dimensional. Row i is data[offsets[i] .. offsets[i + 1]), in
+ * elements, and its shape is the row_ndim numbers from shapes[i * row_ndim].
+ *
+ * Packed (pack=N): [batch_size, N]. Sample i is the shapes[i] elements from
+ * offsets[i], counted through all rows, and never crosses the end of a row.
+ * Samples are in the order of their offsets; the remaining elements are
+ * padding. Two int32 tensors of the same shape, offsets and shapes follow,
+ * named after the first packed field: NAME.segment is 1, 2, ... for the samples
+ * of a row and 0 for padding; NAME.position is the index of an element in its
+ * sample. With too_long=split each piece counts as a sample: its id, labels and
+ * other fields are repeated.
  */
 struct pen_tensor {
 	const char *name;
@@ -125,529 +143,614 @@ struct pen_tensor {
 	uint32_t ndim;
 	int64_t shape[PEN_MAX_DIMS + 1];
 	uint32_t row_ndim;
-	const int64_t *offsets; /* ragged, packed: nsamples + 1, in elements */
-	const int64_t *shapes;	/* unless dense: nsamples x row_ndim */
-	int pad_before; /* padded: filling comes first, the sample ends the row
-			 */
+	const int64_t *offsets; /* ragged, packed: nsamples + 1 elements */
+	const int64_t *shapes;	/* not dense: nsamples x row_ndim */
+	int pad_before;		/* padded: padding precedes the sample */
 };
 
-/* Ready for the model. Reference-counted; content is yours until unref. */
+/*
+ * A batch that is ready for the model. It is reference-counted: the memory,
+ * including data that may be written to, belongs to the caller until the last
+ * pen_batch_unref(), even after the loader is closed.
+ */
 struct pen_batch {
-	uint64_t seq; /* 0, 1, 2, ... over all epochs of this loader */
+	uint64_t seq; /* 0, 1, 2, ... over all epochs of the loader */
 	uint64_t epoch;
-	uint64_t position; /* of its first sample in the epoch's global order */
-	uint64_t end; /* position after it, of all ranks: where to resume */
+	uint64_t position; /* of its first sample in the order of the epoch */
+	uint64_t end; /* position after the step, of all ranks: resume here */
 	uint32_t nsamples;
-	uint32_t nskipped;     /* left out by on_error=skip */
-	uint32_t nsubstituted; /* replaced by on_error=substitute */
+	uint32_t nskipped;     /* skipped (on_error=skip) */
+	uint32_t nsubstituted; /* replaced (on_error=substitute) */
 	uint32_t ntensors;
-	const uint64_t *ids; /* which samples, in row order */
+	const uint64_t *ids; /* numbers of the samples, in row order */
 	const struct pen_tensor *tensors;
 };
 
-PEN_API void pen_batch_ref(struct pen_batch *);	  /* any thread */
-PEN_API void pen_batch_unref(struct pen_batch *); /* any thread; NULL ok */
+/* Adds a reference. Any thread. */
+PEN_API void pen_batch_ref(struct pen_batch *);
+/*
+ * Drops a reference; the last one returns the memory to the loader's pool. Any
+ * thread; NULL is accepted.
+ */
+PEN_API void pen_batch_unref(struct pen_batch *);
 
 /*
- * What to load and how: `key=value` settings, all checked when set. The keys
- * are listed by pen_option_at() and in `penstock load --help`; store.X,
- * format.X and sampler.X reach the options of the chosen implementation. With
- * value NULL pen_spec_set() takes a setting back; with "format.", "store.", ...
- * all of those.
+ * What to load and how: paths and `key=value` settings. pen_option_at() and
+ * `penstock load --help` list the keys; store.X, format.X and sampler.X are
+ * options of the chosen implementation.
  */
 struct pen_spec;
-/* An empty spec: every setting has its default. Free it with pen_spec_free().
- */
+/* An empty spec, with every setting at its default. Free: pen_spec_free(). */
 PEN_API PEN_MUST int pen_spec_new(struct pen_spec **out, struct pen_err *err);
-/* NULL is accepted. What was opened with it has a copy of its own. */
+/* NULL is accepted. Objects opened with the spec have their own copy. */
 PEN_API void pen_spec_free(struct pen_spec *);
-/* Checks the value at once; PEN_EINVAL suggests the nearest key or value. */
+/*
+ * Sets one setting; the value is checked immediately. value NULL resets it to
+ * its default, or with "format.", "store.", ... as the key, all options of that
+ * kind. PEN_EINVAL: unknown key or invalid value; the message suggests the
+ * nearest one.
+ */
 PEN_API PEN_MUST int pen_spec_set(struct pen_spec *, const char *key,
 				  const char *value, struct pen_err *err);
-/* "key=value" in one string */
+/* The same with "key=value" as one string. */
 PEN_API PEN_MUST int pen_spec_parse(struct pen_spec *, const char *setting,
 				    struct pen_err *err);
 /*
- * A setting as text that pen_spec_set() takes: what was set, or its default,
- * "" where it has none; buf is NUL-terminated and cut to cap. "sampler" is what
- * sampler= and shuffle= ask for together. PEN_ENOTFOUND: there is no such
- * setting, or an implementation's (store.X) that was not set.
+ * Writes the value of a setting to buf as text that pen_spec_set() accepts: the
+ * value set, or the default, or "" if there is none. The text is NUL-terminated
+ * and truncated to cap bytes. "sampler" combines sampler= and shuffle=.
+ * PEN_ENOTFOUND: no such setting, or an option (store.X) that is not set.
  */
 PEN_API int pen_spec_get(const struct pen_spec *, const char *key, char *buf,
 			 size_t cap);
-/* The same as a number; 0 where it is none. */
+/* The same as a number; 0 if it is not a number. */
 PEN_API uint64_t pen_spec_number(const struct pen_spec *, const char *key);
-/* A second spec with the same settings and paths. */
+/* A copy with the same settings and paths. Free: pen_spec_free(). */
 PEN_API PEN_MUST int pen_spec_copy(struct pen_spec **out,
 				   const struct pen_spec *,
 				   struct pen_err *err);
-/* Do the settings go together, and would store, format and sampler take
- * theirs? Looks at no data; opening checks the same. */
+/*
+ * Checks that the settings are compatible and that store, format and sampler
+ * accept their options, without reading data. Opening checks the same.
+ */
 PEN_API PEN_MUST int pen_spec_check(const struct pen_spec *,
 				    struct pen_err *err);
-/* A path, glob or @list. May be called more than once: samples are in the
- * order of the calls, those of one directory or glob sorted by path. */
+/*
+ * Adds a file, directory, glob or @list. Samples are in the order of the calls;
+ * those of one directory or glob are sorted by path.
+ */
 PEN_API PEN_MUST int pen_spec_add_path(struct pen_spec *, const char *path,
 				       struct pen_err *err);
-/* Forgets all paths that were added. */
+/* Removes all paths. */
 PEN_API void pen_spec_clear_paths(struct pen_spec *);
-/* The i-th of them, until the spec changes; NULL past the last. */
+/* The i-th path, valid until the spec changes; NULL past the last. */
 PEN_API const char *pen_spec_path(const struct pen_spec *, uint64_t i);
 
 /*
- * What a spec has besides settings; copies of it have it as well. All that is
- * given here has to stay until what was opened with it is closed.
- *
- * on_stop: asked now and then while data is indexed, by any thread; an answer
- * other than 0 ends that with PEN_ECLOSED.
- * on_rows: called by the loader's threads, numbered from 0, for the rows they
- * have made, n at a time, before the batch is delivered. It may take long, as
- * emulated preprocessing does, and counts as pen_stats.preprocess_ns.
- * use_ranks: the ranks that share cache=ddict, instead of ones of the loader's.
- * keep_index: for who opens the same data again and again with other settings:
- * it is listed and indexed once.
+ * The functions below attach callbacks and objects to a spec and its copies.
+ * These, and arg, must stay valid until everything opened with the spec is
+ * closed.
  */
 struct pen_ranks;
 struct pen_kept_index;
-/* See above; stop NULL: nothing is asked. */
+/*
+ * stop() is called from time to time by any thread while data is indexed. A
+ * result other than 0 ends indexing with PEN_ECLOSED. NULL: no callback.
+ */
 PEN_API void pen_spec_on_stop(struct pen_spec *, int (*stop)(void *arg),
 			      void *arg);
-/* See above; rows NULL: nothing is called. */
+/*
+ * rows() is called by the loader's threads, numbered from 0, for n rows at a
+ * time that they have completed, before the batch is delivered. It may take
+ * long (emulated preprocessing); pen_stats.preprocess_ns counts its time. NULL:
+ * no callback.
+ */
 PEN_API void pen_spec_on_rows(struct pen_spec *,
 			      void (*rows)(void *arg, uint32_t thread,
 					   uint32_t n),
 			      void *arg);
-/* See above; NULL: the loader opens its own. */
+/* The ranks that share cache=ddict. NULL: the loader opens its own. */
 PEN_API void pen_spec_use_ranks(struct pen_spec *, struct pen_ranks *);
-/* See above; NULL: the index is dropped with the data set. */
+/*
+ * Keeps the index between data sets: the same data, opened again with other
+ * settings, is listed and indexed only once. NULL: the index is freed with the
+ * data set.
+ */
 PEN_API void pen_spec_keep_index(struct pen_spec *, struct pen_kept_index *);
-/* An empty one, for pen_spec_keep_index(). */
+/* An empty one for pen_spec_keep_index(). Free: pen_kept_index_free(). */
 PEN_API PEN_MUST int pen_kept_index_new(struct pen_kept_index **out,
 					struct pen_err *err);
-PEN_API void pen_kept_index_free(struct pen_kept_index *); /* NULL ok */
+/* NULL is accepted. */
+PEN_API void pen_kept_index_free(struct pen_kept_index *);
 
 /*
- * What this build has, so that programs need no list of their own. A kind is
- * "format", "store", "decoder" or "sampler"; NULL past the last.
+ * The contents of this build, so that programs need no list of their own. A
+ * kind is "format", "store", "decoder" or "sampler". All strings are static;
+ * any thread may call.
  */
+/* The i-th name of a kind; NULL past the last. */
 PEN_API const char *pen_name_at(const char *kind, uint32_t i);
-/* One line about it, or NULL. */
+/* A one-line description; NULL if there is no such thing. */
 PEN_API const char *pen_help_of(const char *kind, const char *name);
+/* A setting, or an option of an implementation. */
 struct pen_option {
 	const char *name, *help;
-	const char *dflt;	    /* as a user would write it, or NULL */
+	const char *dflt;	    /* as users write it, or NULL */
 	const char *const *choices; /* NULL-terminated, or NULL: any value */
+	const char *type; /* "boolean", "integer", "size", "count", "number",
+			     "time", "text", "choice" or "list" */
 };
-/* An option of one of them, or, with kind "loader" or "ddict" and name NULL, a
- * setting; size is that of *out.
- * PEN_ENOTFOUND past the last, or when there is no such thing. */
+/*
+ * The i-th option of an implementation or, with kind "loader" or "ddict" and
+ * name NULL, the i-th setting. size is sizeof(*out). PEN_ENOTFOUND: past the
+ * last, or no such implementation.
+ */
 PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
 			  struct pen_option *out, size_t size);
-/* The format of a file by the suffix of its name; NULL: none. */
+/* The format of a file by the suffix of its name; NULL if none matches. */
 PEN_API const char *pen_format_for(const char *file_name);
-/* The i-th suffix of its files; NULL past the last. */
+/* The i-th suffix of a format; NULL past the last. */
 PEN_API const char *pen_format_suffix(const char *format, uint32_t i);
-/* Is a store in this build, and does this machine let it be used? 1 or 0 */
+/* 1 if a store is in this build and works on this machine, otherwise 0. */
 PEN_API int pen_store_usable(const char *name);
 
-/* A data set: what is there, without loading it. */
+/* A data set: its samples and fields, without loading them. */
 struct pen_dataset;
-/* Lists and indexes the objects of the paths; copies the spec. */
+/*
+ * Lists and indexes the objects of the paths. The spec is copied. Close:
+ * pen_dataset_close().
+ */
 PEN_API PEN_MUST int pen_dataset_open(struct pen_dataset **out,
 				      const struct pen_spec *,
 				      struct pen_err *err);
-/* NULL is accepted. */
+/* Invalidates everything borrowed from the data set. NULL is accepted. */
 PEN_API void pen_dataset_close(struct pen_dataset *);
-/* How many samples there are, */
+/* Number of samples. */
 PEN_API uint64_t pen_dataset_nsamples(const struct pen_dataset *);
-/* objects that hold them, */
+/* Number of objects (files). */
 PEN_API uint64_t pen_dataset_nobjects(const struct pen_dataset *);
-/* bytes of all objects, */
+/* Total size of the objects in bytes. */
 PEN_API uint64_t pen_dataset_nbytes(const struct pen_dataset *);
-/* and fields of a sample. */
+/* Number of fields of a sample. */
 PEN_API uint32_t pen_dataset_nfields(const struct pen_dataset *);
-/* One of them, i < nfields; until close. */
+/* Field i < nfields; valid until close. */
 PEN_API const struct pen_field *pen_dataset_field(const struct pen_dataset *,
 						  uint32_t i);
-/* The format that is used: what was set, or found. */
+/* The format in use: set, or detected. A static string. */
 PEN_API const char *pen_dataset_format(const struct pen_dataset *);
-/* The store that is used: what store=auto chose. */
+/* The store in use, e.g. the choice of store=auto. A static string. */
 PEN_API const char *pen_dataset_store(const struct pen_dataset *);
-/* Its own copy of the spec, until close. */
+/* The data set's copy of the spec; valid until close. */
 PEN_API const struct pen_spec *pen_dataset_spec(const struct pen_dataset *);
-/* More about it. */
+/* Details of a data set. Strings are valid until close. */
 struct pen_dataset_info {
-	const char *store_reason; /* why this store: one line, until close */
-	const char *source;  /* the store that bytes come from; another one than
+	const char *store_reason; /* why this store, in one line */
+	const char *source;  /* the store that reads the bytes; differs from
 				pen_dataset_store() under a cache */
 	double cached;	     /* share in the page cache at open; < 0: unknown */
-	uint64_t per_object; /* samples of each object; 0: they differ */
-	uint64_t nbad;	     /* objects left out (on_error=skip) */
-	uint64_t open_ns;
-	int index_cached; /* the index was there and was not made */
+	uint64_t per_object; /* samples of every object; 0: they differ */
+	uint64_t nbad;	     /* objects excluded by on_error=skip */
+	uint64_t open_ns;    /* duration of open */
+	int index_cached;    /* 1: the index came from the cache */
 };
-/* Fills the struct above; size is that of *out. */
+/* Fills *out; size is sizeof(*out). */
 PEN_API void pen_dataset_get_info(const struct pen_dataset *,
 				  struct pen_dataset_info *out, size_t size);
-/* What share of it is in the page cache now; < 0: unknown. */
+/* Share of the data in the page cache now, 0 to 1; < 0: unknown. */
 PEN_API double pen_dataset_cached(const struct pen_dataset *);
-/* Path and size (NULL ok) of an object by its number; 0, or PEN_ENOTFOUND: it
- * does not exist, or its path is longer than cap. */
+/*
+ * Writes the path of object i to buf and its size to *size (may be NULL).
+ * PEN_ENOTFOUND: no such object, or the path does not fit in cap bytes.
+ */
 PEN_API int pen_dataset_object(const struct pen_dataset *, uint64_t i,
 			       char *buf, size_t cap, uint64_t *size);
-/* The i-th object that was left out, and why. PEN_ENOTFOUND past the last. */
+/* The i-th excluded object and the reason. PEN_ENOTFOUND past the last. */
 PEN_API int pen_dataset_bad(const struct pen_dataset *, uint64_t i,
 			    uint64_t *object, struct pen_err *out);
-/* The object that holds a sample, as a path; buf is NUL-terminated. */
+/* Writes the path of the object that contains a sample; NUL-terminated. */
 PEN_API void pen_dataset_object_name(const struct pen_dataset *,
 				     uint64_t sample, char *buf, size_t cap);
 
-/* Facts about it ("genes", "33694") and advice, in words; either may be NULL.
- * Strings are owned by the library and valid only during the call. */
+/*
+ * Reports facts ("genes", "33694") and advice through the callbacks; either may
+ * be NULL. Strings are owned by the library and valid only during the callback.
+ */
 PEN_API void pen_dataset_describe(const struct pen_dataset *, void *arg,
 				  void (*fact)(void *arg, const char *name,
 					       const char *value),
 				  void (*advice)(void *arg, const char *text));
 
 /*
- * What is doubtful about data that can be read all the same. code is PEN_EDATA
- * where bytes are missing, so that samples are wrong or too few (`penstock
- * verify` counts it as bad), and PEN_OK where it may well be meant so, as
- * records that are shorter than a window. The error is the library's, until
- * see() returns.
+ * Reports doubtful data that can still be read. The error's code is PEN_EDATA
+ * if bytes are missing, so that samples are wrong or absent (`penstock verify`
+ * counts it as bad), and PEN_OK if it may be intended, such as records shorter
+ * than a window. The error is valid only during the callback.
  */
 PEN_API void pen_dataset_warnings(const struct pen_dataset *, void *arg,
 				  void (*see)(void *arg,
 					      const struct pen_err *));
 
 /*
- * What the codes of an integer field stand for, 0 .. nlabels - 1: categories,
- * distinct strings, files, folders (labels=folder). nlabels is 0 when the field
- * has no codes. label puts the name of one into buf, NUL-terminated and cut to
- * cap; 0, or PEN_ENOTFOUND.
+ * Number of names that the codes 0, 1, ... of an integer field stand for:
+ * categories, distinct strings, files, folders (labels=folder). 0 if the field
+ * has no codes.
  */
 PEN_API uint64_t pen_dataset_nlabels(const struct pen_dataset *,
 				     uint32_t field);
-/* The name of a code; see above. */
+/*
+ * Writes the name of a code to buf, NUL-terminated and truncated to cap bytes.
+ * PEN_ENOTFOUND: no such code.
+ */
 PEN_API int pen_dataset_label(const struct pen_dataset *, uint32_t field,
 			      uint64_t code, char *buf, size_t cap);
 
-/* Where a loader stands: plain data, to be saved with the model. */
+/* The position of a loader: plain numbers, to save with the model. */
 struct pen_state {
 	uint32_t version;
 	uint32_t reserved;
 	uint64_t seed, epoch;
-	uint64_t position; /* samples of the epoch all ranks together took */
-	uint64_t length;   /* samples in an epoch, to catch another data set */
-	uint64_t order;	   /* hash of what defines the order, to catch others */
+	uint64_t position; /* samples that all ranks together took */
+	uint64_t length;   /* samples per epoch; detects another data set */
+	uint64_t
+		order; /* hash of the order's settings; detects another order */
 };
 
-/* What happened so far. Times are summed over threads, in nanoseconds. */
+/* Counters since open. Thread times are sums over all threads, in ns. */
 struct pen_stats {
 	uint64_t nsamples, nbatches, nskipped, nsubstituted;
 	uint64_t payload_bytes;	     /* delivered in batches */
-	uint64_t read_bytes, nreads; /* moved by the store */
+	uint64_t read_bytes, nreads; /* by the store */
 	uint64_t plan_ns, read_ns, unpack_ns, emit_ns, idle_ns; /* threads */
-	uint64_t wait_ns;	 /* the consumer, inside next() */
+	uint64_t wait_ns;	 /* of the consumer, in next() */
 	uint64_t first_batch_ns; /* from open to the first batch */
-	uint64_t open_ns;	 /* of which: finding and indexing the data */
+	uint64_t open_ns;	 /* included: listing and indexing the data */
 	uint64_t elapsed_ns;	 /* from open until now */
 	uint64_t memory_bytes, memory_peak_bytes, memory_budget_bytes;
-	double ready_mean; /* batches ready when next() was called */
+	double ready_mean; /* mean number of ready batches at next() */
 	uint32_t nthreads, prefetch, queue_depth;
-	uint64_t cache_hits, cache_bytes; /* reads cache=ddict answered, which
-					     the store did not have to */
-	/* More stages of the threads: decoding pixels and text (emit is
-	 * copying), and opening files, which read does not include. */
+	uint64_t cache_hits, cache_bytes; /* reads that cache=ddict answered
+					     instead of the store */
+	/* Further stages: decoding pixels and text (emit is copying), and
+	 * opening files, which read_ns does not include. */
 	uint64_t decode_ns, file_open_ns;
 	uint64_t preprocess_ns; /* emulated preprocessing (penstock run) */
-	/* What the kernel says of the threads: they ran, and they wanted a CPU
-	 * and had none. 0: it says nothing. */
+	/* From the kernel: time on a CPU, and time ready without a CPU. 0 if
+	 * the kernel does not report it. */
 	uint64_t cpu_ns, queue_ns;
-	/* Some reads of the longest were timed: how many, how long they took
-	 * together, and the fastest. */
+	/* Some of the largest reads are timed: their number, total time, and
+	 * the fastest. */
 	uint64_t timed_reads, timed_ns, best_read_ns;
-	/* Batches that could not be planned because the memory budget was used
-	 * up, and how many more would be ahead with more of it. */
+	/* Time in which planning waited for the memory budget, and the prefetch
+	 * depth without the budget. */
 	uint64_t memory_wait_ns;
 	uint32_t prefetch_wanted;
 };
 
+/*
+ * A loader: the threads, memory and position that turn a data set into batches.
+ * A forked child cannot use the loader of its parent.
+ */
 struct pen_loader;
-/* Opens the data set, too. */
+/*
+ * Opens the data set and starts the threads. The spec is copied. Close:
+ * pen_loader_close(). With cache=ddict over ranks it is collective.
+ */
 PEN_API PEN_MUST int pen_loader_open(struct pen_loader **out,
 				     const struct pen_spec *,
 				     struct pen_err *err);
-/* May be called while another thread is in next(), which then returns. */
+/*
+ * Ends all threads. Batches that the caller still holds stay valid. It may be
+ * called while another thread is in next(), which then returns PEN_ECLOSED.
+ * NULL is accepted.
+ */
 PEN_API void pen_loader_close(struct pen_loader *);
 /*
- * 0 and a batch (yours, give it back with unref), PEN_END once after the last
- * batch of each epoch, or an error. Batches come in order; after PEN_END the
- * next call goes on with the next epoch.
+ * Waits for the next batch. 0: *out is a batch that belongs to the caller, who
+ * returns it with pen_batch_unref(). PEN_END: the epoch is over, once after its
+ * last batch; the next call continues with the next epoch. Negative: an error.
+ * Batches come in order.
  */
 PEN_API PEN_MUST int pen_loader_next(struct pen_loader *,
 				     struct pen_batch **out,
 				     struct pen_err *err);
 /*
- * The same, but waits no longer than ns (0: not at all), then PEN_AGAIN. For
- * callers that have other things to look after, as signals.
+ * The same, but returns PEN_AGAIN if no batch is ready within ns nanoseconds
+ * (0: immediately). For callers that must also handle signals or other events.
  */
 PEN_API PEN_MUST int pen_loader_next_within(struct pen_loader *, uint64_t ns,
 					    struct pen_batch **out,
 					    struct pen_err *err);
 /*
- * Random access: a loader that delivers what it is asked for, instead of an
- * order of its own. ask() queues a batch of n <= batch_size samples, next()
- * delivers batches in the order they were asked for, and PEN_END when there
- * is none left. A batch that cannot be made is its error, and the next one
- * comes all the same. Sampler, epochs, ranks and tail do not matter here.
+ * Opens a loader for random access: it delivers the samples requested with
+ * pen_loader_ask(). pen_loader_next() returns the batches in the order of the
+ * requests, and PEN_END if no request is left. A batch that cannot be made
+ * returns its error, and later requests are still served. Sampler, epochs,
+ * ranks and tail have no effect.
  */
 PEN_API PEN_MUST int pen_loader_open_asked(struct pen_loader **out,
 					   const struct pen_spec *,
 					   struct pen_err *err);
-/* Queues a request; the ids are copied. PEN_EINVAL: no such sample. */
+/*
+ * Requests a batch of n <= batch_size samples. The ids are copied. PEN_EINVAL:
+ * no such sample.
+ */
 PEN_API PEN_MUST int pen_loader_ask(struct pen_loader *, const uint64_t *ids,
 				    uint32_t n, struct pen_err *err);
-/* The data set that it loads, until close. */
+/* The data set of the loader; valid until close. */
 PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *);
 /*
- * Batches of an epoch. With batch_tokens= or pack= that differs from epoch to
- * epoch: of the one that is under way or comes next, counted by going through
- * its order once. 0 with tail=drop and fewer samples than a batch: then there
- * is nothing but PEN_END.
+ * Number of batches per epoch. With batch_tokens= or pack= it differs between
+ * epochs: the result is that of the current epoch or, between epochs, of the
+ * next one, and the first call walks through its order. 0: tail=drop and fewer
+ * samples than a batch; next() then only returns PEN_END.
  */
 PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *);
-/* Where it stands now: after the last batch that next() delivered. */
+/* The position after the last batch that next() delivered. */
 PEN_API void pen_loader_state(const struct pen_loader *, struct pen_state *);
-/* Go to a saved state, also one saved with another rank or batch count. */
+/*
+ * Continues from a saved state, which may have been saved with another number
+ * of ranks or another batch size. PEN_EINVAL: the data, the seed or the order
+ * differs.
+ */
 PEN_API PEN_MUST int pen_loader_restore(struct pen_loader *,
 					const struct pen_state *,
 					struct pen_err *err);
-/* From open until now; size is that of *out. Any thread may ask while another
- * one loads. */
+/* Fills *out; size is sizeof(*out). Any thread, also while another one loads.
+ */
 PEN_API void pen_loader_stats(const struct pen_loader *, struct pen_stats *out,
 			      size_t size);
-/* How it was settled, and where it stands. */
+/* The settings in effect, and the progress. */
 struct pen_loader_info {
 	const char *sampler;
-	uint32_t batch_samples;	  /* of a batch; where they differ the most */
-	uint32_t typical_samples; /* ... and on average */
+	uint32_t batch_samples;	  /* per batch; the most if they differ */
+	uint32_t typical_samples; /* per batch, on average */
 	uint32_t pack, pack_rows; /* length and number of rows; 0: not packed */
 	uint64_t batch_tokens;	  /* 0: batches are not cut by length */
 	uint64_t rank, world;
 	uint64_t epoch_samples; /* of all ranks */
-	uint64_t padding;	/* samples of an epoch that come again */
-	uint64_t window, chunk; /* the sampler's; 0: it has none */
-	/* Loading began here: the monotonic clock, and CPU time so far. */
+	uint64_t padding;	/* repeated samples per epoch (tail=pad) */
+	uint64_t window, chunk; /* of the sampler; 0: none */
+	/* When loading started: monotonic clock and CPU time. */
 	uint64_t start_ns, start_cpu_ns;
-	/* So far, as pen_stats has them, which takes longer to ask for. */
+	/* As in pen_stats, but cheaper to query. */
 	uint64_t nsamples, nbatches, payload_bytes;
-	uint32_t prefetch, ready; /* batches ahead at most, and now */
+	uint32_t prefetch, ready; /* prefetch depth, and ready now */
 	int drops;		  /* tail=drop */
 	int ended;		  /* the last epoch is over */
-	/* cache=ddict, else NULL: the dictionary, until close; whether no more
-	 * fits; and whether a rank that shares it is gone. */
+	/* cache=ddict: the dictionary, valid until close (otherwise NULL);
+	 * 1 if it is full; 1 if a rank that shares it is gone. */
 	struct pen_ddict *cache;
 	int cache_full, cache_lost;
-	uint64_t nchosen; /* samples that there are to draw from (subset=) */
-	int in_order;	  /* the sampler's: neighbours follow one another; */
-	int repeats;	  /* a sample may come several times an epoch */
+	uint64_t nchosen; /* samples to draw from (subset=) */
+	int in_order;	  /* the sampler keeps the stored order */
+	int repeats;	  /* a sample may come several times per epoch */
 };
-/* Fills the struct above; size is that of *out. */
+/* Fills *out; size is sizeof(*out). */
 PEN_API void pen_loader_get_info(const struct pen_loader *,
 				 struct pen_loader_info *out, size_t size);
-/* The i-th of the samples that there are to draw from, i < nchosen. */
+/* The number of the i-th sample to draw from, i < nchosen. */
 PEN_API uint64_t pen_loader_chosen(const struct pen_loader *, uint64_t i);
 /*
- * 1 and the positions [*start, *end) around one of an epoch that hold whole
- * chunks of neighbours, mixed uniformly, and no part of other chunks; 0: the
+ * 1: [*start, *end) are the positions around `position` that contain complete
+ * chunks of neighbours, mixed uniformly, and no part of other chunks. 0: the
  * sampler does not mix in this way. Any thread.
  */
 PEN_API int pen_loader_mixed(const struct pen_loader *, uint64_t epoch,
 			     uint64_t position, uint64_t *start, uint64_t *end);
 /*
- * With ranks that share cache=ddict, for one that takes no more batches: meets
- * those that wait for it at the end of the first epoch. Nothing, if nobody
- * does. Collective.
+ * For a rank that takes no more batches although it shares cache=ddict: meets
+ * the ranks that wait for it at the end of the first epoch. Does nothing if
+ * none waits. Collective.
  */
 PEN_API PEN_MUST int pen_loader_finish(struct pen_loader *,
 				       struct pen_err *err);
-/* Batch-wait percentile in ns, 0 <= p <= 100; error below 0.8 %. */
+/* Percentile of the wait in next(), in ns; 0 <= p <= 100; error below 0.8 %. */
 PEN_API uint64_t pen_loader_wait_percentile(const struct pen_loader *,
 					    double p);
-/* What share of all waiting the slowest p percent of the batches took. */
+/* Share of all waiting that the slowest p percent of the batches caused. */
 PEN_API double pen_loader_wait_slowest(const struct pen_loader *, double p);
-/* The i-th skipped or substituted sample's error, oldest first, of those that
- * are kept. PEN_ENOTFOUND past the last. */
+/* At most this many skipped samples are recorded. */
 #define PEN_SKIPPED_KEPT 1000
+/*
+ * The i-th skipped or substituted sample, oldest first, and its error (out may
+ * be NULL). PEN_ENOTFOUND past the last. Any thread.
+ */
 PEN_API int pen_loader_skipped(const struct pen_loader *, uint64_t i,
 			       uint64_t *sample, struct pen_err *out);
 
 /*
- * Rows copied by several threads, for arrays in memory: to[i] = from[ids[i]],
- * of several arrays at once. The caller helps, and does it alone when it is
- * little, or when another thread's copying is under way.
+ * Copies rows of arrays in memory with several threads: to[i] = from[ids[i]],
+ * for several arrays at a time. The calling thread takes part; it copies alone
+ * if there is little to copy or the threads are busy with another call.
  */
 struct pen_copier;
 struct pen_rows {
 	const void *from;
 	void *to;
-	uint64_t bytes; /* of a row */
-	uint64_t nrows; /* of from */
+	uint64_t bytes; /* per row */
+	uint64_t nrows; /* in from */
 };
-/* Starts the threads. */
+/* Starts the threads. Free: pen_copier_free(). */
 PEN_API PEN_MUST int pen_copier_new(struct pen_copier **out,
-				    uint32_t threads, /* 0: CPUs */
+				    uint32_t threads, /* 0: one per CPU */
 				    struct pen_err *err);
-PEN_API void pen_copier_free(struct pen_copier *); /* NULL ok */
-/* Any thread. ids NULL: the first n rows, in order. Ids below zero count from
- * the end; others that are no row are errors, and some rows may be copied. */
+/* NULL is accepted. */
+PEN_API void pen_copier_free(struct pen_copier *);
+/*
+ * ids NULL: the first n rows, in order. Negative ids count from the end. An id
+ * out of range is an error; some rows may have been copied by then. Any thread.
+ */
 PEN_API PEN_MUST int pen_copier_copy(struct pen_copier *,
 				     const struct pen_rows *arrays,
 				     uint32_t narrays, const int64_t *ids,
 				     uint64_t n, struct pen_err *err);
 
 /*
- * Ranks: this process among those that mpirun or srun started together; alone
- * it is rank 0 of 1. The first call must be made before the process starts any
- * thread. Calls
- * are collective: every rank makes them, in one order, from one thread.
+ * The ranks of a job: the processes that mpirun or srun started together. A
+ * process without a launcher is rank 0 of 1. The first call must be made before
+ * the process starts any thread. Calls are collective: every rank makes them,
+ * in the same order, from one thread.
  */
 struct pen_ranks;
-/* Joins the other ranks; under no launcher it succeeds at once. */
+/*
+ * Joins the other ranks; without a launcher it succeeds immediately. Close:
+ * pen_ranks_close().
+ */
 PEN_API PEN_MUST int pen_ranks_open(struct pen_ranks **out,
 				    struct pen_err *err);
-PEN_API void pen_ranks_close(struct pen_ranks *); /* NULL ok */
-/* Which of them this process is, from 0. */
+/* NULL is accepted. */
+PEN_API void pen_ranks_close(struct pen_ranks *);
+/* The number of this rank, from 0. Not collective. */
 PEN_API int pen_ranks_rank(const struct pen_ranks *);
-/* How many ranks there are. */
+/* The number of ranks. Not collective. */
 PEN_API int pen_ranks_size(const struct pen_ranks *);
-/* Returns when every rank has called it; fails on all when one failed. */
+/* Returns when every rank has called it; if one fails, all fail. */
 PEN_API PEN_MUST int pen_ranks_barrier(struct pen_ranks *, struct pen_err *err);
 
 /*
- * A dictionary of samples in the memory of many processes: of one machine by
- * name, and of all ranks of a job. Keys are numbers or bytes, values bytes of
- * any length. A value is written whole: readers see the old one, the new one,
- * or none. Any thread may call, unless a call is collective.
+ * A dictionary in memory that the processes of a machine share by name, and
+ * that all ranks of a job share. Keys are numbers or bytes, values are bytes of
+ * any length. A put is atomic: readers see the old value, the new value, or
+ * none. Any thread may call, unless a call is collective.
  */
 struct pen_ddict;
 struct pen_key {
 	const void *bytes; /* NULL: the key is `number` */
-	uint64_t number;   /* or the length of bytes */
+	uint64_t number;   /* or the number of bytes */
 };
 struct pen_value {
-	const void *data; /* NULL from a get: there is no such key */
+	const void *data; /* NULL in the result of a get: no such key */
 	uint64_t len;
 };
 
 /*
- * Opens it with n settings "key=value"; pen_option_at("ddict", NULL, i) lists
- * them. ranks NULL: of this machine; with name= made or joined under that name,
- * without it of this process and those it forks. With ranks: collective, every
- * rank holds a share, and `ranks` has to outlive it.
+ * Opens a dictionary with n settings "key=value"; pen_option_at("ddict", NULL,
+ * i) lists them. Close: pen_ddict_close().
+ *
+ * ranks NULL: a dictionary of this machine. With name= it is created or joined
+ * under that name; without, it belongs to this process and those it forks.
+ * Otherwise the call is collective, every rank holds one shard, and `ranks`
+ * must outlive the dictionary.
  */
 PEN_API PEN_MUST int pen_ddict_open(struct pen_ddict **out,
 				    struct pen_ranks *ranks,
 				    const char *const *settings, uint32_t n,
 				    struct pen_err *err);
-PEN_API void pen_ddict_close(struct pen_ddict *); /* collective; NULL ok */
-/* How it reaches the others, and why so: one line, until close. */
+/* Collective over ranks. Lent values become invalid. NULL is accepted. */
+PEN_API void pen_ddict_close(struct pen_ddict *);
+/* The transport between hosts and why it was chosen; valid until close. */
 PEN_API const char *pen_ddict_transport(const struct pen_ddict *);
 
 /*
- * A completed put is visible to every later get. PEN_ENOMEM: the share that
- * owns a key is full; of many some may be there then. Bytes are copied.
+ * Stores a value; its bytes are copied. A completed put is visible to every
+ * later get. PEN_ENOMEM: the shard that owns the key is full.
  */
 PEN_API PEN_MUST int pen_ddict_put(struct pen_ddict *, struct pen_key,
 				   struct pen_value, struct pen_err *err);
-/* Many at once: one request for each rank that owns some. */
+/*
+ * Stores n values with one request for each rank that owns some. After an error
+ * some of them may be stored.
+ */
 PEN_API PEN_MUST int pen_ddict_put_many(struct pen_ddict *,
 					const struct pen_key *,
 					const struct pen_value *, uint64_t n,
 					struct pen_err *err);
 
 /*
- * Several at once: one request for each rank that owns some. ask() sends them
- * and returns; wait() returns when all values are there; any number may be
- * under way. Values of this machine are lent without a copy. All stay as they
- * are until free, whatever becomes of their keys, but not after close; a
- * forked child has none of them. `values` is in the order of the keys.
+ * The result of reading several keys, in their order. Values of this machine
+ * are lent without a copy. They do not change until pen_got_free(), whatever
+ * happens to their keys, but are invalid after pen_ddict_close() and in a
+ * forked child.
  */
 struct pen_got {
 	uint64_t n;
 	const struct pen_value *values;
 };
-/* Sends the requests and returns; *out is freed with pen_got_free(). */
+/*
+ * Sends the requests, one for each rank that owns some keys, and returns. Any
+ * number may be in flight. Free: pen_got_free().
+ */
 PEN_API PEN_MUST int pen_ddict_ask(struct pen_ddict *, const struct pen_key *,
 				   uint64_t n, struct pen_got **out,
 				   struct pen_err *err);
-/* Returns when all values are there. */
+/* Returns when all values have arrived. */
 PEN_API PEN_MUST int pen_ddict_wait(struct pen_got *, struct pen_err *err);
-PEN_API void pen_got_free(struct pen_got *); /* waited for or not; NULL ok */
-/* ask and wait */
+/* Before or after pen_ddict_wait(). NULL is accepted. */
+PEN_API void pen_got_free(struct pen_got *);
+/* pen_ddict_ask() and pen_ddict_wait(). Free: pen_got_free(). */
 PEN_API PEN_MUST int pen_ddict_get_many(struct pen_ddict *,
 					const struct pen_key *, uint64_t n,
 					struct pen_got **out,
 					struct pen_err *err);
-/* One, copied to buf; *len is its room before and the value's length after.
- * PEN_ENOTFOUND; PEN_ENOMEM: too little room, and *len says what it takes. */
+/*
+ * Copies one value to buf. *len is the size of buf before and the length of the
+ * value after the call. PEN_ENOTFOUND: no such key. PEN_ENOMEM: buf is too
+ * small; *len is the size needed.
+ */
 PEN_API PEN_MUST int pen_ddict_get(struct pen_ddict *, struct pen_key,
 				   void *buf, uint64_t *len,
 				   struct pen_err *err);
-/* Takes the key out; its value goes to *out unless that is NULL.
- * PEN_ENOTFOUND */
+/*
+ * Removes a key and returns its value in *out (out may be NULL). Free:
+ * pen_got_free(). PEN_ENOTFOUND: no such key.
+ */
 PEN_API PEN_MUST int pen_ddict_pop(struct pen_ddict *, struct pen_key,
 				   struct pen_got **out, struct pen_err *err);
-/* 1, 0, or an error */
+/* 1 if the key exists, 0 if not, or a negative error. */
 PEN_API PEN_MUST int pen_ddict_contains(struct pen_ddict *, struct pen_key,
 					struct pen_err *err);
-/* Keys in all shards. */
+/* Number of keys in all shards. */
 PEN_API PEN_MUST int pen_ddict_len(struct pen_ddict *, uint64_t *out,
 				   struct pen_err *err);
-/* Removes every key. */
+/* Removes all keys. */
 PEN_API PEN_MUST int pen_ddict_clear(struct pen_ddict *, struct pen_err *err);
-/* From now on nobody writes: reading needs no bookkeeping. */
+/* Makes the dictionary read-only; reading then needs no bookkeeping. */
 PEN_API PEN_MUST int pen_ddict_freeze(struct pen_ddict *, struct pen_err *err);
 
-/* Calls fn with every key of a shard, or of all (-1), once and in no order,
- * until it returns other than 0, and returns that. The key's bytes are lent for
- * the call. */
+/*
+ * Calls fn once for every key of a shard, or of all shards (-1), in no
+ * particular order, until it returns a value other than 0, and returns that
+ * value. The bytes of the key are valid only during the callback.
+ */
 PEN_API int pen_ddict_keys(struct pen_ddict *, int shard,
 			   int (*fn)(void *arg, struct pen_key), void *arg,
 			   struct pen_err *err);
 
 /*
- * Saves it: one file a shard, `path`, or path.R-of-N of N shards. Opening with
- * restore=path maps them, or reads them in when there are other ranks now or
- * the dictionary is to be written to. Collective.
+ * Saves the dictionary, one file per shard: `path`, or path.R-of-N for N
+ * shards. Opening with restore=path maps the files, or reads them into memory
+ * if the number of ranks differs or the dictionary is opened for writing.
+ * Collective.
  */
 PEN_API PEN_MUST int pen_ddict_persist(struct pen_ddict *, const char *path,
 				       struct pen_err *err);
 
-/* Shards: one a rank; 1 without ranks. */
+/* Number of shards: one per rank; 1 without ranks. */
 PEN_API uint32_t pen_ddict_nshards(const struct pen_ddict *);
+/* Memory use and traffic of one shard. */
 struct pen_shard_stats {
 	char host[64];
 	uint32_t shard;
-	uint32_t nprocesses;  /* that have it mapped */
+	uint32_t nprocesses;  /* that have mapped it */
 	uint64_t total_bytes; /* the budget */
-	uint64_t used_bytes;  /* keys, values, index; dead ones, too */
+	uint64_t used_bytes;  /* keys, values, index; including dead ones */
 	uint64_t free_bytes;  /* total - used */
-	uint64_t value_bytes; /* of values alone */
+	uint64_t value_bytes; /* values only */
 	uint64_t nkeys;
 	double utilisation;    /* used / total */
-	uint64_t nputs, ngets; /* keys, of all processes so far */
-	uint64_t nserved;      /* keys asked for by other nodes */
-	uint64_t wait_ns;      /* this process, in wait() for others */
+	uint64_t nputs, ngets; /* keys, by all processes */
+	uint64_t nserved;      /* keys requested by other hosts */
+	uint64_t wait_ns;      /* of this process, in pen_ddict_wait() */
 };
-/* Of one shard, 0 .. nshards - 1; another host answers for its own. size is
- * that of *out. */
+/*
+ * Fills *out for shard 0 .. nshards - 1, asking its host if necessary. size is
+ * sizeof(*out).
+ */
 PEN_API PEN_MUST int pen_ddict_stats(struct pen_ddict *, uint32_t shard,
 				     struct pen_shard_stats *out, size_t size,
 				     struct pen_err *err);
 
-/* "0.1.0"; the library's, which may be newer than this header. */
+/* The version of the library, "0.1.0", which may be newer than this header. */
 PEN_API const char *pen_version(void);
 
 #ifdef __cplusplus

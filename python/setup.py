@@ -1,8 +1,8 @@
 """pip install ./python
 
-In the source tree the library is built into the module, with CMake, and
-nothing else has to be installed. Elsewhere the module is linked to an
-installed libpenstock, which pkg-config finds.
+In the source tree, CMake builds the library into the module, and nothing else
+needs to be installed. Elsewhere the module is linked with an installed
+libpenstock, found by pkg-config.
 """
 import glob
 import os
@@ -32,7 +32,7 @@ def version():
 
 
 class Build(build_ext):
-    """The module out of the tree's own build."""
+    """Build the module with the CMake build of the tree."""
 
     def build_extension(self, ext):
         if not IN_TREE:

@@ -1,6 +1,6 @@
 /*
- * How batches are cut by length, once more and in the plainest way: what the
- * engine does is compared with this.
+ * How batches are cut by length, in the simplest way: the engine is compared
+ * with this.
  */
 #ifndef BATCHING_H
 #define BATCHING_H
@@ -14,7 +14,7 @@ struct rule {
 	bool split;
 };
 
-/* Do samples of these lengths go into the rows? The longest first, each where
+/* Do samples of these lengths fit into the rows? The longest first, each where
  * it leaves the least room. */
 static inline bool packs(const struct rule *r, const uint32_t *len, uint32_t n,
 			 uint64_t *over)

@@ -1,4 +1,4 @@
-/* Single cells to be written by tests: what they are, and writing them. */
+/* Single cells for tests of writers: their values, and writing them. */
 #ifndef CELLS_MADE_H
 #define CELLS_MADE_H
 
@@ -12,7 +12,7 @@
 #define NOBS 7
 #define MANY 300
 
-/* What check_cells.py knows, too. */
+/* The same values as in check_cells.py. */
 struct cells {
 	struct pen_cells_spec spec;
 	struct pen_cells_column_spec obs[NOBS], var[NVAR];
@@ -137,11 +137,11 @@ static inline void put_number(void *to, uint64_t i, enum pen_dtype t,
 	}
 }
 
-/* Rows [first, first + n), in memory of their own. */
+/* Rows [first, first + n), in their own memory. */
 struct some {
 	uint64_t start[65];
 	uint32_t index[64 * 40];
-	int64_t values[64 * 512]; /* the widest */
+	int64_t values[64 * 512]; /* the widest type */
 	char text[64][24];
 	const char *name[64];
 	int32_t type[64], many[64];
@@ -252,7 +252,7 @@ static inline int write_cells(const struct cells *c, const char *path,
 	return rc;
 }
 
-/* Does this build have what that needs? */
+/* Whether this build supports the format and its settings. */
 static inline bool can(const char *name, const char *settings)
 {
 	const char *by = strstr(settings, "compression=");

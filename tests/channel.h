@@ -1,7 +1,7 @@
 /*
- * Channels without MPI, for ranks that are threads: a box of messages a rank.
- * Sending is done at once; a look at the requests takes messages out. When
- * channel_fails is set, every look fails, as MPI's may.
+ * Channels without MPI, for ranks that are threads: a mailbox per rank. Sends
+ * complete immediately; a test takes messages out. If channel_fails is set,
+ * every test fails, as MPI's may.
  */
 #ifndef CHANNEL_H
 #define CHANNEL_H
@@ -18,10 +18,10 @@ struct post {
 struct channel {
 	struct pen_channel channel;
 	int rank;
-	void *to[PEN_CHANNEL_REQS]; /* of requests that wait; by handle - 2 */
+	void *to[PEN_CHANNEL_REQS]; /* of pending requests; by handle - 2 */
 };
 
-/* Handle 1 is a message that was sent. */
+/* Handle 1 is a completed send. */
 static struct channel_boxes {
 	pthread_mutex_t lock;
 	struct post *first[RANKS_MAX], **last[RANKS_MAX];
@@ -84,7 +84,7 @@ static inline int channel_test(struct pen_channel *c, uint64_t *reqs, int n,
 	int k = 0;
 
 	if (atomic_load(&channel_fails))
-		return pen__fail(err, PEN_EIO, "channel", "is cut");
+		return pen__fail(err, P_IO, "channel", "is cut");
 	for (int i = 0; i < n; i++) {
 		struct post *m = NULL;
 

@@ -1,4 +1,4 @@
-/* What the tests of checkpoints share: a config, a folder, Python. */
+/* Shared by the tests of checkpoints: a config, a directory, Python. */
 #ifndef CKPT_H
 #define CKPT_H
 
@@ -27,7 +27,7 @@ static inline void ckpt_remove(void)
 	nftw(ckpt_dir, ckpt_unlink, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A folder of this process, empty, gone when it ends. */
+/* An empty directory of this process, removed at its end. */
 static inline void ckpt_folder(const char *name)
 {
 	static bool again;
@@ -40,7 +40,7 @@ static inline void ckpt_folder(const char *name)
 	CHECK(mkdir(ckpt_dir, 0777) == 0);
 }
 
-/* As without any setting, with everything below the folder. */
+/* The defaults, with all paths below the directory. */
 static inline struct pen_config ckpt_config(void)
 {
 	struct pen_config c = { 0 };
@@ -61,7 +61,7 @@ static inline struct pen_config ckpt_config(void)
 	return c;
 }
 
-/* check_checkpoint.py WHAT [A [B [C]]]: true when it ended with 0. */
+/* Runs check_checkpoint.py WHAT [A [B [C]]]; true if it exits with 0. */
 static inline bool ckpt_python(const char *what, const char *a, const char *b,
 			       const char *c)
 {

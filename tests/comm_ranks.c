@@ -1,9 +1,9 @@
 /*
- * What e2e/mpi.sh runs under mpirun: `comm_ranks all` checks every call, on one
- * host, or with one more word on two; `name` says what it is; the other words
- * make one rank, the last, fail in a way of its own, and the rest
- * wait for it in a call that it never makes. Exit 0: as it should be; 3: this
- * rank ended with an error of the kind the word asks for.
+ * Run by e2e/mpi.sh under mpirun: `comm_ranks all` checks every call, on one
+ * host, or with another argument on two; `name` prints the transport; the other
+ * words make the last rank fail in a certain way while the rest wait for it in
+ * a call that it never makes. Exit 0: as expected; 3: this rank ended with the
+ * error that the word implies.
  */
 #include "test.h"
 
@@ -61,7 +61,7 @@ static void broadcasts(struct pen_comm *c)
 	pen__free(p);
 }
 
-/* Every second rank has nothing to give. */
+/* Every second rank has no data. */
 static size_t part_of(int rank, size_t unit)
 {
 	return rank % 2 ? 0 : unit * (size_t)(rank + 1);
@@ -93,7 +93,7 @@ static void gathers(struct pen_comm *c, size_t unit)
 	pen__free(mine);
 }
 
-/* Without memory on rank 0 all get the error, and can go on. */
+/* Without memory on rank 0 all get the error, and can continue. */
 static void gather_nomem(struct pen_comm *c)
 {
 	struct pen_err e = { 0 };
@@ -111,7 +111,7 @@ static void gather_nomem(struct pen_comm *c)
 	CHECK_EQ(pen__comm_barrier(c, &e), 0);
 }
 
-/* So it is with opening, and with channels, whichever rank it is. */
+/* The same when opening and for channels, on any rank. */
 static void open_nomem(struct pen_comm *c)
 {
 	const int last = c->size - 1;
@@ -134,12 +134,12 @@ static void open_nomem(struct pen_comm *c)
 	}
 	pen__mem_fail_nth(0, false);
 	CHECK_EQ(pen__comm_barrier(c, &e), 0);
-	/* and works when there is memory again */
+	/* and works once there is memory */
 	if (CHECK_EQ(pen__comm_open(&other, &e), 0))
 		pen__comm_close(other);
 }
 
-/* One host, or two of which the first has one rank. */
+/* One host, or two, the first with one rank. */
 static void places(struct pen_comm *c, int nnodes)
 {
 	const int node = nnodes > 1 && c->rank > 0;
@@ -155,7 +155,7 @@ static void places(struct pen_comm *c, int nnodes)
 	CHECK(sum == c->size * (c->size - 1) / 2.0);
 }
 
-/* The last two ranks fail: all hear of the lower one. */
+/* The last two ranks fail: all get the error of the lower one. */
 static void agreement(struct pen_comm *c)
 {
 	const int low = c->size > 1 ? c->size - 2 : 0;
@@ -174,12 +174,12 @@ static void agreement(struct pen_comm *c)
 	snprintf(want, sizeof(want),
 		 c->rank == low ? "rank%d" : "rank %d failed: ", low);
 	CHECK(strstr(e.msg, want) == e.msg);
-	/* nobody asks for the error */
+	/* no error is requested */
 	CHECK_EQ(pen__comm_agree(c, c->rank ? 0 : PEN_EDATA, NULL), PEN_EDATA);
 	CHECK_EQ(pen__comm_barrier(c, NULL), 0);
 }
 
-/* Parts of one program: their calls do not meet, whatever the order. */
+/* Parts of one program: their calls do not interfere, in any order. */
 static void several(struct pen_comm *c)
 {
 	struct pen_comm *parts[3] = { c, NULL, NULL };
@@ -224,7 +224,7 @@ static void channels(struct pen_comm *c)
 	}
 	CHECK_EQ(got, (c->rank + c->size - 1) % c->size);
 	CHECK_EQ(from, got);
-	/* one that nobody sends */
+	/* a message that is never sent */
 	CHECK_EQ(ch->ops->recv(ch, &got, sizeof(got), &reqs[0], &e), 0);
 	ch->ops->cancel(ch, reqs, 2);
 	CHECK_EQ(reqs[0], 0);
@@ -251,13 +251,13 @@ static int all(struct pen_comm *c, int nnodes)
 	several(c);
 	pen__comm_close(c);
 	if (CHECK_EQ(pen__comm_open(&c, &e), 0)) {
-		reductions(c); /* after the last close, too */
+		reductions(c); /* even after the last close */
 		pen__comm_close(c);
 	}
 	return test_end();
 }
 
-/* Whatever the others are in when one says that it failed. */
+/* One rank reports failure, whatever call the others are in. */
 static int wait_in(struct pen_comm *c, const char *call, struct pen_err *e)
 {
 	double v = 1;
@@ -294,7 +294,7 @@ static int end_last(struct pen_comm *c, const char *how)
 	return 0;
 }
 
-/* What it is, and whether MPI is in the process. */
+/* Prints the transport, and whether MPI is loaded. */
 static int name(struct pen_comm *c)
 {
 	char line[512];
@@ -324,7 +324,7 @@ int main(int argc, char **argv)
 	struct pen_comm *c;
 	int rc;
 
-	/* as the command does, which ends by itself when interrupted */
+	/* as the command does, which ends on its own when interrupted */
 	signal(SIGTERM, ignore);
 	signal(SIGINT, ignore);
 	if (!strcmp(how, "early") && me && !strcmp(me, "1"))
@@ -341,7 +341,7 @@ int main(int argc, char **argv)
 	if (c->rank < c->size - 1)
 		return told(c, wait_in(c, call, &e), &e);
 	if (!strcmp(how, "fail")) {
-		rc = pen__fail(&e, PEN_EDATA, "thing", "is broken");
+		rc = pen__fail(&e, P_DAMAGED, "thing", "is broken");
 		return told(c, pen__comm_agree(c, rc, &e), &e);
 	}
 	return end_last(c, how);

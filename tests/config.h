@@ -1,4 +1,4 @@
-/* Settings in, a configuration out: what the tests of it share. */
+/* Shared by the tests of settings and configurations. */
 #ifndef TEST_CONFIG_H
 #define TEST_CONFIG_H
 
@@ -11,10 +11,10 @@ struct made {
 	struct pen_settings s;
 	struct pen_config c;
 	struct pen_err e;
-	int rc; /* 0: c is there */
+	int rc; /* 0: c is valid */
 };
 
-/* YAML (or NULL), then arguments separated by lines (or NULL). */
+/* YAML (or NULL), then arguments, one per line (or NULL). */
 static inline void make_as(struct made *m, const char *yaml, const char *args,
 			   bool lenient)
 {
@@ -72,7 +72,7 @@ static inline void gives(const char *yaml, const char *args, const char *key,
 	unmake(&m);
 }
 
-/* An error at a place that has certain words. */
+/* An error at a location, with part of its message. */
 static inline void fails(const char *yaml, const char *args, const char *where,
 			 const char *what)
 {

@@ -1,7 +1,7 @@
 /*
- * What every format must do inside the engine: give back what its writer was
- * given, over the file system and from memory; and when bytes are damaged,
- * reads fail or memory runs out, end in an error or in data of the declared
+ * Requirements for every format in the engine: it returns what its writer was
+ * given, from the file system and from memory; and if bytes are damaged, reads
+ * fail or memory runs out, it ends in an error or in data of the declared
  * shape. Round trips and damage loop over the registry, faults over small data
  * sets of every format.
  */
@@ -29,7 +29,7 @@ static const struct shape shapes[] = {
 };
 #define NSHAPES (sizeof(shapes) / sizeof(*shapes))
 
-/* What comes back of what a format is given; nothing: it refuses to write. */
+/* What a format returns of its input; nothing: it rejects writing. */
 enum { TAKEN = 1, AXES = 2, BYTES = 4, ALL = TAKEN | AXES | BYTES };
 
 static bool is_image(const struct shape *s, int64_t most)
@@ -40,7 +40,7 @@ static bool is_image(const struct shape *s, int64_t most)
 
 static unsigned keeps_image(const char *name, const struct shape *s)
 {
-	if (strcmp(name, "jpeg") == 0) /* with loss */
+	if (strcmp(name, "jpeg") == 0) /* lossy */
 		return s->dtype == PEN_U8 && is_image(s, 3) ? TAKEN | AXES : 0;
 	return (s->dtype == PEN_U8 || s->dtype == PEN_U16) && is_image(s, 4)
 		       ? ALL
@@ -63,7 +63,7 @@ static unsigned keeps(const struct pen_format_ops *ops, const struct shape *s)
 		if (s->dtype == PEN_BOOL || s->dtype == PEN_F16 ||
 		    s->dtype > PEN_F64)
 			return 0;
-		/* one NaN is as good as another */
+		/* all NaNs are equal */
 		return s->dtype >= PEN_F16 ? flat & ~(unsigned)BYTES : flat;
 	}
 	if (pen__opt_find(ops->opts, "tokens"))
@@ -75,13 +75,13 @@ static unsigned keeps(const struct pen_format_ops *ops, const struct shape *s)
 	return ALL;
 }
 
-/* Rows are letters. */
+/* Rows consist of letters. */
 static bool has_letters(const char *format)
 {
 	return pen__opt_find(pen__format_find(format)->opts, "tokens") != NULL;
 }
 
-/* Samples are cut out of a file by an axis. */
+/* Samples are entries along an axis of a file. */
 static bool has_axis(const struct pen_format_ops *ops)
 {
 	const struct pen_opt *o = pen__opt_find(ops->opts, "samples");
@@ -89,7 +89,7 @@ static bool has_axis(const struct pen_format_ops *ops)
 	return o && o->type == PEN_OPT_ENUM;
 }
 
-/* Settings without which a format that says nothing of itself cannot read. */
+/* Settings required by formats that do not describe themselves. */
 static void reading(const struct pen_format_ops *ops, const struct shape *s,
 		    char *buf, size_t cap)
 {
@@ -188,7 +188,7 @@ static void test_round_trip(const struct pen_format_ops *ops,
 		rc = write_shape(ops, &shapes[i], st, path);
 		if (!kept)
 			CHECK(rc == PEN_EINVAL || rc == PEN_ENOTSUP);
-		/* a record of no axis is one of one axis to raw */
+		/* raw reads a record without axes as one axis */
 		if (!kept || !CHECK_EQ(rc, 0) ||
 		    (!shapes[i].ndim && pen__opt_find(ops->opts, "shape")))
 			continue;
@@ -217,7 +217,7 @@ static size_t slurp(const char *path, uint8_t *buf, size_t cap)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* A new file: one that is cut short and filled again goes to disk. */
+/* A new file: truncating and refilling one would write it to disk. */
 static void spill(const char *path, const uint8_t *p, size_t n)
 {
 	int fd;
@@ -228,7 +228,7 @@ static void spill(const char *path, const uint8_t *p, size_t n)
 	close(fd);
 }
 
-/* An error that names something, or batches as the fields say. */
+/* An error with a name, or batches that match the fields. */
 static void read_damaged(const char *path, const char *read)
 {
 	struct pen_err err;
@@ -261,8 +261,9 @@ static void read_damaged(const char *path, const char *read)
 	pen_loader_close(l);
 }
 
-/* Larger files are mostly filling: they are cut at both ends and here and there
- * between, and of their zeros one bit pattern is flipped, in turns. */
+/* Larger files are mostly padding: they are cut at both ends and at a few
+ * places between, and their zeros are flipped with one bit pattern at a time.
+ */
 #define LARGE 256
 
 static bool is_cut_at(size_t i, size_t n)
@@ -324,7 +325,7 @@ static struct pen_loader *open_faulty(const struct eng_set *s, const char *how,
 			s->read, how);
 }
 
-/* on_error=fail: what comes before the error is as if nothing were wrong. */
+/* on_error=fail: data before the error is unaffected. */
 static bool fails_in_order(const struct eng_set *s, const char *how,
 			   const struct pen_buf *clean)
 {
@@ -347,7 +348,7 @@ static bool fails_in_order(const struct eng_set *s, const char *how,
 	return rc < 0;
 }
 
-/* on_error=skip or substitute: all others, once, and the bad ones named. */
+/* on_error=skip or substitute: all others once, and the bad ones are named. */
 static void goes_on(const struct eng_set *s, const char *how, bool substitute)
 {
 	struct pen_err err, one;
@@ -384,7 +385,7 @@ static void goes_on(const struct eng_set *s, const char *how, bool substitute)
 	pen_loader_close(l);
 }
 
-/* max_errors: one bad sample is let pass, and no more. */
+/* max_errors: one bad sample is tolerated, not more. */
 static void too_many(const struct eng_set *s)
 {
 	struct pen_err err;
@@ -432,7 +433,7 @@ static void test_faults(const struct eng_set *s)
 	for (size_t k = 0; k < 3; k++) {
 		unsigned n = 0, quiet = 0;
 
-		/* on till reads are no longer that many */
+		/* continue until there are fewer reads */
 		while (quiet < 3 && (n += n < 20 ? 1 : TEST_EVERY(4)) < 400) {
 			snprintf(how, sizeof(how), "%s=%u", kinds[k], n);
 			quiet = fails_in_order(s, how, &clean) ? 0 : quiet + 1;
@@ -448,7 +449,7 @@ static void test_faults(const struct eng_set *s)
 		CHECK(n > s->nfiles && n < 400);
 	}
 	goes_on(s, "on_error=substitute store.fail_every=4", true);
-	/* somewhere within files, also when they are tiny */
+	/* somewhere in files, including tiny ones */
 	snprintf(how, sizeof(how), "store.truncate=%d",
 		 largest(s) > 70 ? 70 : 1);
 	CHECK(fails_in_order(s, how, &clean));
@@ -459,7 +460,7 @@ static void test_faults(const struct eng_set *s)
 	pen__buf_fini(&clean);
 }
 
-/* ---- memory that runs out ---- */
+/* ---- out of memory ---- */
 
 static int whole_life(const struct eng_set *s, struct pen_err *err)
 {

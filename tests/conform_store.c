@@ -1,7 +1,7 @@
 /*
  * What every store must do, run over the registry and over the settings that
  * change how a store works: reads anywhere, many in flight, closing in flight,
- * objects that are gone or changed, writing, memory running out, threads.
+ * objects that are missing or changed, writing, out of memory, threads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 
 #define MAX_KV 4
 
-/* A store and how it is set up. */
+/* A store and its settings. */
 struct variant {
 	const char *store;
 	struct pen_opts_kv kv[MAX_KV];
-	unsigned max_open; /* 0: as it comes */
+	unsigned max_open; /* 0: the default */
 };
 
 static const struct variant variants[] = {
@@ -79,13 +79,13 @@ static void make_files(void)
 	}
 }
 
-/* A set-up: an open store with its objects and a queue. */
+/* A fixture: an open store with its objects and a queue. */
 struct rig {
 	const struct variant *v;
 	struct pen_store *st;
 	struct pen_objects set;
 	struct pen_queue *q;
-	bool blank; /* content means nothing (null) */
+	bool blank; /* content has no meaning (null) */
 };
 
 static void rig_close(struct rig *r)
@@ -135,7 +135,7 @@ static int rig_open(struct rig *r, const struct variant *v, unsigned depth,
 	return rc;
 }
 
-/* The bytes of [off, off + n) of an object, whatever the store. */
+/* The bytes of [off, off + n) of an object, for any store. */
 static bool same(const struct rig *r, uint32_t object, uint64_t off,
 		 const void *p, size_t n)
 {
@@ -151,7 +151,7 @@ static bool same(const struct rig *r, uint32_t object, uint64_t off,
 	return ok;
 }
 
-/* What a read of len at off has to give. */
+/* The expected result of a read of len at off. */
 static int64_t there(const struct rig *r, uint32_t object, uint64_t off,
 		     size_t len)
 {
@@ -162,7 +162,7 @@ static int64_t there(const struct rig *r, uint32_t object, uint64_t off,
 	return (int64_t)(len < size - off ? len : size - off);
 }
 
-/* Widens a read to what the store can do. */
+/* Widens a read to what the store supports. */
 static void widen(const struct pen_store *st, struct pen_io *io)
 {
 	const uint64_t a = st->align;
@@ -455,7 +455,7 @@ static void test_spoiled(const struct variant *v)
 	CHECK_EQ(rmdir("s"), 0);
 }
 
-/* In pieces of all sizes; 1.5 MB in all. */
+/* In pieces of all sizes; 1.5 MB in total. */
 static int write_pieces(struct pen_store *st, const char *path, bool commit,
 			struct pen_err *err)
 {
@@ -510,7 +510,7 @@ static void test_sinks(const struct variant *v)
 		CHECK_EQ(read_all(&r, 0, &err), 0);
 	}
 	rig_close(&r);
-	/* nothing else is there: neither 2.bin nor temporary files */
+	/* nothing else exists: neither 2.bin nor temporary files */
 	unlink("w/x/1.bin");
 	if (access("w", F_OK) == 0) {
 		CHECK_EQ(rmdir("w/x"), 0);
@@ -518,7 +518,7 @@ static void test_sinks(const struct variant *v)
 	}
 }
 
-/* Everything once; errors are only ever "no memory". */
+/* Everything once; the only error is "out of memory". */
 static void whole_life(const struct variant *v)
 {
 	struct pen_err err = { 0 };
@@ -584,9 +584,9 @@ static void conform(const struct variant *v)
 	test_nomem(v);
 }
 
-/* ---- what only one store does ---- */
+/* ---- specific to one store ---- */
 
-/* Memory is refused before it is asked for: the file is a hole. */
+/* Memory is refused before it is allocated: the file is a hole. */
 static void test_ram_too_big(void)
 {
 	const struct variant v = { .store = "ram" };
@@ -603,8 +603,8 @@ static void test_ram_too_big(void)
 	unlink("hole");
 }
 
-/* More objects than mmap maps for all: each queue has its own, and more are
- * lent at a time than it keeps. */
+/* More objects than mmap maps for all: each queue has its own, and lends more
+ * at a time than it keeps. */
 static void test_mmap_many(void)
 {
 	enum { N = 33000, LENT = 100 };
@@ -615,7 +615,7 @@ static void test_mmap_many(void)
 
 	CHECK_EQ(rig_list(&r, &v, "d/300001.bin", NULL), 0);
 	CHECK_EQ(r.set.nobj, 1);
-	/* the same file again and again */
+	/* the same file repeatedly */
 	for (uint32_t i = 0; i < N; i++)
 		CHECK_EQ(pen__objects_add(&r.set, 0, "300001.bin", 300001,
 					  r.set.obj[0].mtime_ns),
@@ -632,7 +632,7 @@ static void test_mmap_many(void)
 	rig_close(&r);
 }
 
-/* Mapped pages that went away are an error, not a signal. */
+/* Mapped pages that disappeared are an error, not a signal. */
 static void test_mmap_shrinks(void)
 {
 	const struct variant v = { .store = "mmap" };
@@ -710,8 +710,8 @@ static void test_faults(void)
 	}
 }
 
-/* Two queues share a rate: so many bytes cannot come sooner, however fast the
- * machine is. A read past the end of its object takes what is there. */
+/* Two queues share a rate: the bytes cannot come sooner, however fast the
+ * machine is. A read past the end of its object takes only what exists. */
 static void test_rate(void)
 {
 	struct variant v = { .store = "fault", .kv = { { "rate", "100000" } } };

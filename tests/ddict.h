@@ -1,5 +1,5 @@
-/* What the tests of the dictionary share: keys, values that tell whose they
- * are, and a dictionary of this process. */
+/* Shared by the tests of the dictionary: keys, values that identify their key,
+ * and a dictionary of this process. */
 #ifndef TESTS_DDICT_H
 #define TESTS_DDICT_H
 
@@ -25,7 +25,7 @@ static inline struct pen_value value(const void *p, uint64_t n)
 	return (struct pen_value){ p, n };
 }
 
-/* Value number `turn` of a key: 16 + up to MOST bytes that say which it is. */
+/* Value number `turn` of a key: 16 + up to MOST bytes that identify it. */
 static inline struct pen_value made(uint64_t key, uint64_t turn, uint8_t *buf)
 {
 	const uint64_t n = 16 + pen__rng_at(key, turn) % MOST;
@@ -36,7 +36,7 @@ static inline struct pen_value made(uint64_t key, uint64_t turn, uint8_t *buf)
 	return value(buf, n);
 }
 
-/* Whether it is one of that key, whole; *turn: which. */
+/* True if it is a complete value of that key; *turn: its number. */
 static inline bool is_whole(struct pen_value v, uint64_t key, uint64_t *turn)
 {
 	uint64_t head[2];

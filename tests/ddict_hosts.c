@@ -1,16 +1,16 @@
 /*
- * What e2e/ddict_hosts.sh runs under mpirun, with settings as arguments: ranks
- * that ask for many values ahead, send each other large ones, and write and
- * read the same keys all at once.
+ * Run by e2e/ddict_hosts.sh under mpirun, with settings as arguments: ranks
+ * that request many values ahead, send each other large ones, and write and
+ * read the same keys concurrently.
  */
 #include "ddict.h"
 
 #include "base/mem.h"
 
-#define N 3000 /* keys a rank */
+#define N 3000 /* keys per rank */
 #define BATCH 256
 #define AHEAD 4
-#define SHARED 64 /* keys that all write at once */
+#define SHARED 64 /* keys that all ranks write */
 #define BIG ((size_t)20 << 20)
 
 static int rank, size;
@@ -42,7 +42,8 @@ static void put_all(struct pen_ddict *d)
 	}
 }
 
-/* Batch number b of this rank: keys of all, and some that are nobody's. */
+/* Batch number b of this rank: keys of all ranks, and some that do not
+ * exist. */
 static uint64_t draw(uint64_t b, uint64_t i)
 {
 	const uint64_t x =
@@ -64,7 +65,7 @@ static void check_batch(const struct pen_got *g, uint64_t b)
 	}
 }
 
-/* Asked for ahead; every seventh is let go before it is there. */
+/* Requested ahead; every seventh is freed before it arrives. */
 static void get_all(struct pen_ddict *d)
 {
 	struct pen_got *got[AHEAD] = { 0 };

@@ -1,9 +1,9 @@
 /*
- * What e2e/ddict.sh runs under mpirun: `ddict_ranks all SETTING...` uses two
+ * Run by e2e/ddict.sh under mpirun: `ddict_ranks all SETTING...` uses two
  * dictionaries in every way; `save PATH` and `load PATH` are for different
- * numbers of ranks; `fork` has children close it; `kill put|get|barrier
- * SETTING...` kills the last rank while the others do that, and they must not
- * wait for it for ever.
+ * numbers of ranks; `fork` closes it in forked children; `kill put|get|barrier
+ * SETTING...` kills the last rank during that operation, and the others must
+ * not wait for it forever.
  */
 #include "ddict.h"
 
@@ -39,7 +39,7 @@ static void meet(void)
 	CHECK_EQ(pen_ranks_barrier(ranks, NULL), 0);
 }
 
-/* This rank's share of the keys, all in one call. */
+/* This rank's share of the keys, in one call. */
 static void fill(struct pen_ddict *d, uint64_t turn)
 {
 	static uint8_t bytes[PER_RANK][MOST + 16];
@@ -55,7 +55,8 @@ static void fill(struct pen_ddict *d, uint64_t turn)
 	CHECK_EQ(pen_ddict_put_many(d, k, v, PER_RANK, NULL), 0);
 }
 
-/* All keys, in an order of this rank's, several requests under way. */
+/* All keys, in a different order on each rank, with several requests
+ * pending. */
 static void compare(struct pen_ddict *d, uint64_t turn)
 {
 	const uint64_t n = PER_RANK * all;
@@ -67,7 +68,7 @@ static void compare(struct pen_ddict *d, uint64_t turn)
 	pen__perm_init(&perm, n, 3, me);
 	for (uint64_t i = 0; i < n; i++)
 		k[i] = num(pen__perm_at(&perm, i));
-	k[n] = num(n + 5); /* not there */
+	k[n] = num(n + 5); /* absent */
 	for (uint64_t i = 0; i < 4; i++)
 		CHECK_EQ(pen_ddict_ask(d, k + n * i / 4,
 				       n * (i + 1) / 4 - n * i / 4 + (i == 3),
@@ -140,7 +141,7 @@ static void odd_ones(struct pen_ddict *d)
 	meet();
 }
 
-/* More than there is room for, wherever the owner is. */
+/* More than fits, wherever the owner is. */
 static void overfill(struct pen_ddict *d)
 {
 	const uint64_t big = 64 << 20;
@@ -244,7 +245,7 @@ static int load(char **set, int n, const char *path)
 
 	snprintf(restore, sizeof(restore), "restore=%.4000s", path);
 	d = open_ranks(set, n, restore);
-	all = length(d) / PER_RANK; /* that were saved */
+	all = length(d) / PER_RANK; /* ranks that saved it */
 	if (!me)
 		printf("loaded %d on %d: %s\n", (int)all, (int)now,
 		       pen_ddict_transport(d));
@@ -276,11 +277,11 @@ static int kill_one(const char *when, char **set, int n)
 			pen_got_free(g);
 	}
 	fprintf(stderr, "told: %s: %s\n", err.where, err.msg);
-	/* who would close would wait for the launcher to end this */
+	/* closing would wait until the launcher ends this process */
 	return 3;
 }
 
-/* A forked child lets go of all without its parent losing the ranks. */
+/* A forked child closes everything without affecting its parent. */
 static int child_closes(void)
 {
 	struct pen_ddict *d = open_ranks(NULL, 0, "memory=4MiB");

@@ -1,7 +1,8 @@
 /*
- * Plays the engine for one value: head or size, then decode into a row that is
- * an allocation of exactly its size, so that a sanitizer sees any step outside.
- * What a decoder may never do ends the program. For tests and the fuzzer.
+ * Emulates the engine for one value: head or size, then decode into a row that
+ * is an allocation of exactly its size, so that a sanitizer detects any access
+ * outside. Violations of the contract abort the program. For tests and the
+ * fuzzer.
  */
 #ifndef DECODE_DRIVER_H
 #define DECODE_DRIVER_H
@@ -23,7 +24,7 @@ static inline void dec_must(bool ok, const char *what, const char *file,
 	abort();
 }
 
-/* Options that a decoder cannot do without, or that keep it small. */
+/* Options that a decoder requires, or that limit its memory. */
 static inline size_t dec_options(const struct pen_decoder_ops *o, unsigned pick,
 				 struct pen_opts_kv *kv)
 {
@@ -51,7 +52,7 @@ static inline size_t dec_options(const struct pen_decoder_ops *o, unsigned pick,
 	return n;
 }
 
-/* The row, *out to be freed, and its bytes; or an error. */
+/* The row, *out being the caller's to free, and its size; or an error. */
 static inline int dec_value(const struct pen_decoder *d, struct pen_span s,
 			    struct pen_scratch *scratch, uint8_t **out,
 			    size_t *n, struct pen_err *err)

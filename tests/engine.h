@@ -1,6 +1,6 @@
 /*
- * Loaders opened from one line of settings, batches written down as bytes to
- * compare, and checks of what batches hold against what was written.
+ * Loaders opened from one line of settings, batches serialised to bytes for
+ * comparison, and checks of batches against what was written.
  */
 #ifndef ENGINE_H
 #define ENGINE_H
@@ -56,7 +56,7 @@ eng_open(struct pen_err *err, const char *fmt, ...)
 	return rc ? NULL : l;
 }
 
-/* Everything a consumer can see of a batch but seq, as bytes. */
+/* Everything a consumer can see of a batch except seq, as bytes. */
 static inline void eng_log(struct pen_buf *to, const struct pen_batch *b)
 {
 	const uint64_t head[] = { b->epoch,    b->position,	b->nsamples,
@@ -79,7 +79,7 @@ static inline void eng_log(struct pen_buf *to, const struct pen_batch *b)
 }
 
 /* Takes batches to the end of `epochs` or an error, which is returned; logs
- * them and the ends of epochs when `to` is not NULL. */
+ * them and the ends of epochs unless `to` is NULL. */
 static inline int eng_run(struct pen_loader *l, uint64_t epochs,
 			  struct pen_buf *to, struct pen_err *err)
 {
@@ -109,7 +109,7 @@ static inline bool eng_same(const struct pen_buf *a, const struct pen_buf *b)
 
 /* ---- checking ---- */
 
-/* The number a sample had when it was written, by its file's name. */
+/* The number a sample had when it was written, from its file's name. */
 static inline uint64_t eng_origin(const struct eng_set *s,
 				  const struct pen_dataset *ds, uint64_t id)
 {
@@ -127,7 +127,7 @@ static inline uint64_t eng_origin(const struct eng_set *s,
 	return eng_first(s, file) + k;
 }
 
-/* Does row r of tensor f hold what was written, in shape and content? */
+/* Does row r of tensor f contain what was written, in shape and content? */
 static inline bool eng_row_right(const struct eng_set *s,
 				 const struct pen_batch *b, uint32_t f,
 				 uint32_t r, uint64_t id)
@@ -152,7 +152,7 @@ static inline bool eng_row_right(const struct eng_set *s,
 	       (n == 0 || memcmp((uint8_t *)t->data + at, want, n) == 0);
 }
 
-/* All rows of a dense or ragged batch; a label is looked at elsewhere. */
+/* All rows of a dense or ragged batch; labels are checked elsewhere. */
 static inline bool eng_right(const struct eng_set *s,
 			     const struct pen_dataset *ds,
 			     const struct pen_batch *b)
@@ -166,8 +166,8 @@ static inline bool eng_right(const struct eng_set *s,
 	return ok;
 }
 
-/* The next allocation to fail: of the first ones each is another, of many later
- * ones some will do. */
+/* The next allocation to fail: each of the first ones, and some of the many
+ * later ones. */
 static inline uint64_t eng_next_nth(uint64_t n)
 {
 	if (n < 150)

@@ -1,7 +1,7 @@
 /*
  * Small data sets for tests of the engine, written by the formats' own writers
  * through a store's sink. Every byte of a sample is a function of its number,
- * so that content can be checked wherever it turns up.
+ * so that content can be checked anywhere.
  */
 #ifndef ENGINE_DATA_H
 #define ENGINE_DATA_H
@@ -19,17 +19,17 @@
 
 #define ENG_TEXT 1024
 
-/* What is in a data set. Files are NAME/cJ/fIII.SUFFIX, in folders that keep
- * the order of files. */
+/* A data set. Files are NAME/cJ/fIII.SUFFIX, in folders that keep the order of
+ * files. */
 struct eng_set {
 	const char *name, *format;
 	const char *write; /* the writing format's options: "k=v k=v" */
 	const char *read;  /* settings of a loader: "format.k=v ..." */
 	uint32_t nfiles;
 	uint32_t per_file;
-	uint32_t more; /* samples that every second file has on top */
-	bool varies;   /* shapes depend on the sample */
-	bool letters;  /* bytes of field 0 are ACGT */
+	uint32_t more;		   /* additional samples in every second file */
+	bool varies;		   /* shapes depend on the sample */
+	bool letters;		   /* bytes of field 0 are ACGT */
 	struct pen_field field[2]; /* those with a name */
 };
 
@@ -247,7 +247,7 @@ static inline const struct eng_set *eng_find(const char *name)
 	abort();
 }
 
-/* ---- a directory of our own ---- */
+/* ---- a temporary directory ---- */
 
 static inline void eng_start(const char *name)
 {
@@ -334,7 +334,7 @@ static inline void eng_fill(const struct eng_set *s, uint32_t field,
 
 /* ---- writing ---- */
 
-/* Cuts "k=v k=v" up in place. */
+/* Splits "k=v k=v" in place. */
 static inline size_t eng_pairs(char *text, struct pen_opts_kv *kv, size_t max)
 {
 	size_t n = 0;

@@ -1,9 +1,9 @@
 /*
- * Plays the engine for a few objects in memory: index, bind, locate, fetch,
- * unpack, emit. Every buffer is an allocation of its own of exactly the size
- * the format was promised, so that a sanitizer sees any step outside. What a
- * format may never do ends the program: a unit outside its object, a plain
- * unit that is not its row. For tests and the fuzzer.
+ * Emulates the engine for a few objects in memory: index, bind, locate, fetch,
+ * unpack, emit. Every buffer is a separate allocation of exactly the size
+ * promised to the format, so that a sanitizer detects any access outside.
+ * Violations of the contract abort the program: a unit outside its object, a
+ * plain unit that is not its row. For tests and the fuzzer.
  */
 #ifndef FORMAT_DRIVER_H
 #define FORMAT_DRIVER_H
@@ -39,7 +39,7 @@ struct drv_object {
 };
 
 struct drv {
-	struct pen_index ix; /* first: the callbacks get it */
+	struct pen_index ix; /* must be first: passed to callbacks */
 	struct pen_format *f;
 	struct drv_object obj[DRV_MAX];
 	struct pen_buf blobs[2 * DRV_MAX];
@@ -66,9 +66,9 @@ static inline int drv_peek(struct pen_peek *pk, uint64_t off, void *buf,
 }
 
 /*
- * What lies beside an object is made of the object: its first half under a
- * suffix with an 'o', its second half under any other. So one input is enough
- * to get at formats with an index beside their data.
+ * Side files are derived from the object: its first half for suffixes with an
+ * 'o', its second half for others. So one input reaches formats with a separate
+ * index.
  */
 static inline int drv_peek_side(struct pen_peek *pk, const char *suffix,
 				uint64_t limit, struct pen_buf *out,
@@ -78,7 +78,7 @@ static inline int drv_peek_side(struct pen_peek *pk, const char *suffix,
 	const size_t half = o->n / 2;
 
 	if (half > limit)
-		return pen__fail(err, PEN_EDATA, o->name, "too large");
+		return pen__fail(err, P_DAMAGED, o->name, "too large");
 	pen__buf_put(out, o->p + (strchr(suffix, 'o') ? 0 : half), half);
 	return out->bad ? pen__fail_nomem(err, o->name, half) : 0;
 }
@@ -122,8 +122,8 @@ static inline void drv_close(struct drv *d)
 	memset(d, 0, sizeof(*d));
 }
 
-/* The format with its options, and in front of it, as in the engine, what
- * decodes: options named decode.FIELD. */
+/* The format with its options and, as in the engine, its decoders: options
+ * named decode.FIELD. */
 static inline int drv_open(struct drv *d, const struct pen_format_ops *ops,
 			   const struct pen_opts_kv *kv, size_t nkv,
 			   struct pen_err *err)
@@ -172,7 +172,7 @@ static inline void drv_add(struct drv *d, const void *p, size_t n)
 				   .read_side = drv_peek_side };
 }
 
-/* Its number among the blobs; takes it over. */
+/* Takes ownership of a blob; returns its number. */
 static inline uint64_t drv_keep(struct drv *d, struct pen_buf *found)
 {
 	uint64_t i;
@@ -218,7 +218,7 @@ static inline void drv_warning(void *arg, const struct pen_err *e)
 		 (e->code == PEN_EDATA || e->code == PEN_OK));
 }
 
-/* hint: what the engine would say, 0 = the number of objects. */
+/* hint: nobjects_hint; 0: the number of objects. */
 static inline int drv_bind(struct drv *d, uint64_t hint, struct pen_err *err)
 {
 	int rc;
@@ -258,7 +258,7 @@ static inline void drv_rows_free(struct drv_rows *r)
 	r->n = 0;
 }
 
-/* Rows of exactly the size the shape says, filled with something else. */
+/* Rows of exactly the size of the shape, with other contents. */
 static inline void drv_rows_new(struct drv *d, uint32_t object, uint64_t k,
 				struct drv_rows *r)
 {
@@ -282,7 +282,8 @@ static inline void drv_rows_new(struct drv *d, uint32_t object, uint64_t k,
 	}
 }
 
-/* One unit's bytes: *out is a copy to free, or NULL when it went to its row. */
+/* The bytes of a unit: *out is a copy to free, or NULL if it was written to its
+ * row. */
 static inline int drv_fetch(struct drv *d, const struct pen_unit *u,
 			    struct drv_rows *r, uint8_t **out,
 			    struct pen_span *s, struct pen_err *err)
@@ -296,7 +297,7 @@ static inline int drv_fetch(struct drv *d, const struct pen_unit *u,
 	DRV_MUST(u->field < d->f->nfields || !(u->flags & PEN_UNIT_PLAIN));
 	if ((u->flags & PEN_UNIT_CRC32) &&
 	    pen__crc32(u->crc_seed, o->p + u->offset, u->len) != u->crc)
-		return pen__fail(err, PEN_EDATA, o->name, "crc32 differs");
+		return pen__fail(err, P_CHECKSUM, o->name, "crc32 differs");
 	if (u->flags & PEN_UNIT_PLAIN) {
 		DRV_MUST(!(u->flags & PEN_UNIT_COMPRESSED));
 		DRV_MUST(u->len == r->len[u->field]);

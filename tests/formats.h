@@ -1,7 +1,7 @@
 /*
- * Formats against files written by others: data/make_formats.py makes the
- * files of one format and writes down what is in them. Here they are loaded
- * with the whole engine and compared value by value, then damaged in every
+ * Formats against files of other programs: data/make_formats.py writes the
+ * files of one format and a description of their contents. Here they are loaded
+ * with the entire engine and compared value by value, then damaged in every
  * place.
  */
 #ifndef FORMATS_H
@@ -11,7 +11,7 @@
 #include "golden.h"
 
 /* Runs data/SCRIPT with these arguments, then a directory, then `more`; skips
- * the test when `needs`, modules of Python, are not installed. */
+ * the test if `needs`, Python modules, are not installed. */
 static inline void formats_make_with(const char *script, const char *format,
 				     const char *args, const char *more,
 				     const char *needs)
@@ -40,7 +40,7 @@ static inline void formats_make(const char *format, const char *needs)
 	formats_make_with("make_formats.py", format, format, "", needs);
 }
 
-/* The next thing written down: a field of a sample. */
+/* The next entry of the description: a field of a sample. */
 struct formats_want {
 	char name[64], dtype[32];
 	uint32_t ndim;
@@ -167,7 +167,7 @@ static inline void formats_check(unsigned at_least)
 	fclose(f);
 }
 
-/* Every case to refuse: opening or loading fails and says why. */
+/* Every case to reject: opening or loading fails with the reason. */
 static inline void formats_refuse(unsigned at_least)
 {
 	FILE *f = golden_list("refused");
@@ -201,8 +201,8 @@ static inline void formats_refuse(unsigned at_least)
 	fclose(f);
 }
 
-/* What a data set is warned of: how often it is bad, and whether a text is
- * among it. */
+/* The warnings of a data set: their number, and whether a text is among them.
+ */
 struct formats_warned {
 	const char *text;
 	uint64_t nbad, nnotes;
@@ -220,7 +220,7 @@ static inline void formats_see(void *arg, const struct pen_err *e)
 	*(e->code ? &w->found_bad : &w->found_note) |= has;
 }
 
-/* Every case to be warned of: it loads, and the warning is there, or none. */
+/* Every case with a warning: it loads, and the warning exists, or none. */
 static inline void formats_warn(unsigned at_least)
 {
 	FILE *f = golden_list("warned");
@@ -261,14 +261,14 @@ static inline void formats_warn(unsigned at_least)
 
 /* ---- damage ---- */
 
-/* What an undamaged object has. */
+/* Contents of an undamaged object. */
 struct formats_was {
 	struct drv_rows row[64];
 	uint64_t n;
 	struct pen_field field[PEN_MAX_FIELDS];
 };
 
-/* Does the sample have what it had, as far as its fields are still there? */
+/* Whether the sample is unchanged in the fields that still exist. */
 static inline bool formats_same(const struct drv *d, uint64_t k,
 				const struct drv_rows *r,
 				const struct formats_was *was)
@@ -284,8 +284,8 @@ static inline bool formats_same(const struct drv *d, uint64_t k,
 	return true;
 }
 
-/* Opens, reads all samples, and, with `was`, compares those that come with
- * what they were. How many came. */
+/* Opens, reads all samples and, with `was`, compares them with the original.
+ * Returns their number. */
 static inline unsigned formats_try(const char *format,
 				   const struct pen_opts_kv *kv, size_t nkv,
 				   struct pen_span bytes,
@@ -316,8 +316,8 @@ static inline unsigned formats_try(const char *format,
 }
 
 /*
- * Every truncation and `1 / step` of all byte values in every place. exact:
- * whatever comes out all the same is right.
+ * Every truncation, and `1 / step` of all byte values at every position. exact:
+ * samples that are read anyway must be right.
  */
 static inline void formats_damage(const char *file, const char *format,
 				  const struct pen_opts_kv *kv, size_t nkv,

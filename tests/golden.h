@@ -1,6 +1,6 @@
 /*
- * Golden files for tests: made by data/make_golden.py with NumPy in a
- * directory of this process, and read back line by line of its manifest.
+ * Golden files for tests: written by data/make_golden.py with NumPy to a
+ * directory of this process, and read back line by line of the manifest.
  */
 #ifndef GOLDEN_H
 #define GOLDEN_H
@@ -37,7 +37,7 @@ static inline void golden_remove(void)
 		fprintf(stderr, "could not remove %s\n", golden_dir);
 }
 
-/* Runs Python, in a directory unless NULL; true when it ended with 0. */
+/* Runs Python, in a directory unless NULL; true if it exited with 0. */
 static inline bool golden_python(const char *dir, const char *a, const char *b)
 {
 	int status = -1;
@@ -51,7 +51,7 @@ static inline bool golden_python(const char *dir, const char *a, const char *b)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* Skips the test when there is no NumPy. */
+/* Skips the test if NumPy is not installed. */
 static inline void golden_make(const char *name)
 {
 	const char *source = getenv("SOURCE");
@@ -71,7 +71,7 @@ static inline void golden_make(const char *name)
 		exit(1);
 }
 
-/* The whole file; free it. */
+/* The contents of a file, the caller's to free. */
 static inline uint8_t *golden_read(const char *name, size_t *n)
 {
 	char path[320];
@@ -173,7 +173,7 @@ out:
 	free(raw);
 }
 
-/* Every line of the list of files to refuse, for one format. */
+/* Every file to reject of one format. */
 static inline void golden_check_refused(const char *format)
 {
 	FILE *f = golden_list("refused");
@@ -200,7 +200,7 @@ static inline void golden_check_refused(const char *format)
 	fclose(f);
 }
 
-/* An output into memory. */
+/* An output to memory. */
 struct golden_out {
 	struct pen_out out;
 	struct pen_buf buf;
@@ -245,8 +245,8 @@ static inline void golden_check_nomem(const char *format, struct pen_opts_kv kv,
 }
 
 /*
- * What a damaged object may do: be refused, or look as it did before. With
- * `exact`, samples that come out are the right ones, too.
+ * A damaged object may be rejected, or look unchanged. With `exact`, its
+ * samples must also be right.
  */
 struct golden_whole {
 	uint64_t nsamples;
@@ -301,7 +301,7 @@ static inline bool golden_same(struct drv *d, const struct golden_whole *w,
 	return ok;
 }
 
-/* step: how many values of a byte to try; 1 = all 255 others. */
+/* step n tries every n-th of the 255 other values of a byte. */
 static inline void golden_check_damage(const char *format,
 				       struct pen_opts_kv kv,
 				       struct pen_span bytes, bool exact,

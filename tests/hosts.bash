@@ -1,16 +1,16 @@
 # Two hosts on one machine, for tests under mpirun: network namespaces with a
-# bridge between them, and names of their own, which is what MPI tells hosts
-# apart by. Needs root. Sourced; wants $dir, a directory of the test's own.
+# bridge between them and their own names, by which MPI distinguishes hosts.
+# Needs root. Sourced; needs $dir, a directory of the test.
 #
-#	hosts_up || ...		$hosts: what mpirun needs to be told
+#	hosts_up || ...		$hosts: arguments for mpirun
 #	hosts_down		always, from a trap
 
-# Not the process number: a container on this machine may have the same.
+# Not the process id: a container on this machine may use the same.
 hosts_number=$((RANDOM % 25000))
 hosts_id=pw$hosts_number
 hosts_net=10.$((100 + hosts_number / 250)).$((hosts_number % 250))
 
-# Names of our own only: what is left behind outlives the test.
+# Only names of this test: leftovers outlive the test.
 hosts_down() {
 	local i
 	for i in 1 2; do

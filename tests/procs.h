@@ -44,7 +44,7 @@ static inline int procs_gone(struct pen_comm *c, struct pen_err *err)
 
 	for (int i = 1; !c->rank && i < c->size; i++)
 		shutdown(p->fd[i], SHUT_RDWR);
-	return pen__fail(err, PEN_EIO, "ranks", "one is gone");
+	return pen__fail(err, P_RANK_FAILED, "ranks", "one is gone");
 }
 
 static inline int procs_bcast(struct pen_comm *c, void *buf, size_t n, int root,
@@ -114,7 +114,7 @@ static inline int procs_gather(struct pen_comm *c, const void *mine, size_t n,
 		if (procs_move(p->fd[i], &ok, 1, true))
 			goto fail;
 	if (!ok)
-		return c->rank ? pen__fail(err, PEN_ENOMEM, "ranks",
+		return c->rank ? pen__fail(err, P_NO_MEMORY, "ranks",
 					   "rank 0 failed: out of memory")
 			       : pen__fail_nomem(err, "ranks", at);
 	if (c->rank)

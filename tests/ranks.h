@@ -138,7 +138,7 @@ static inline void ranks_fini(struct ranks *r)
 	pthread_barrier_destroy(&r->barrier);
 }
 
-/* Runs fn(arg, rank) on all of them. */
+/* Runs fn(arg, rank) on all ranks. */
 static inline void ranks_run(struct ranks *r, void (*fn)(void *, unsigned),
 			     void *arg)
 {

@@ -1,11 +1,12 @@
-/* Records of runs that never were, with numbers one can follow by hand. */
+/* Artificial records, with numbers that can be checked by hand. */
 #ifndef RECORDS_H
 #define RECORDS_H
 
 #include "emulate/record.h"
 #include "ranks.h"
 
-/* 4 samples a batch (2 in evaluation), the first step left out, 90 % wanted */
+/* 4 samples per batch (2 in evaluation), the first step excluded, target 90 %
+ */
 static inline void config_make(struct pen_config *c)
 {
 	*c = (struct pen_config){ 0 };
@@ -34,8 +35,8 @@ static inline void record_make(struct pen_record *r, struct pen_config *c,
 }
 
 /*
- * Five steps for every accelerator: the first loads for 1 s, the others for
- * `load`; all compute 1 s. The block takes `slack` longer.
+ * Five steps per accelerator: the first loads for 1 s, the others for `load`;
+ * all compute 1 s. The block takes `slack` longer.
  */
 static inline struct pen_phase *record_block(struct pen_record *r,
 					     unsigned epoch, unsigned block,

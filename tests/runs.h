@@ -1,4 +1,4 @@
-/* Whole runs in this process, on tiny data below a folder of the test. */
+/* Complete runs in this process, on tiny data in a directory of the test. */
 #ifndef RUNS_H
 #define RUNS_H
 
@@ -36,11 +36,11 @@ static inline void runs_begin(void)
 {
 	snprintf(runs_dir, sizeof(runs_dir), "run-%d", (int)getpid());
 	CHECK(mkdir(runs_dir, 0777) == 0);
-	/* an index must not be believed by the next test process */
+	/* the next test process must not use this index */
 	setenv("XDG_CACHE_HOME", runs_dir, 1);
 }
 
-/* A run and all that it needs. */
+/* A run and its environment. */
 struct done {
 	struct pen_settings s;
 	struct pen_config c;
@@ -51,7 +51,7 @@ struct done {
 	bool settled;
 };
 
-/* Small files of one kind, little computing; what args say wins. */
+/* Small files of one kind, little compute; args take precedence. */
 static const char runs_base[] = "dataset.num_files_train=8\n"
 				"dataset.num_files_eval=4\n"
 				"dataset.num_subfolders_train=0\n"
@@ -79,7 +79,7 @@ static inline int runs_args(struct done *d, const char *args)
 	return rc;
 }
 
-/* Settings only; data goes to the folder `data`. */
+/* Settings only; `data` is the data directory. */
 static inline int runs_settle(struct done *d, const char *workload,
 			      const char *data, const char *args)
 {

@@ -1,7 +1,7 @@
 /*
- * What take=, decode= and read_size= are tried on: a data set of every format
- * that can be written, small and larger than a block of any store, and what
- * each of its samples is when it is loaded whole.
+ * Data for tests of take=, decode= and read_size=: a data set of every format
+ * that can be written, small and larger than a block of any store, and each of
+ * its samples as loaded completely.
  */
 #ifndef TAKE_H
 #define TAKE_H

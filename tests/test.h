@@ -1,5 +1,5 @@
 /*
- * The whole test framework: checks that print where and what, and a count.
+ * The entire test framework: checks that print where and what, and a count.
  * Works from any thread (a failed check does not jump). A test program ends
  * with `return test_end();`; exit code 77 means skipped.
  */
@@ -24,7 +24,7 @@ static inline bool test_check(bool ok, const char *file, int line,
 	return ok;
 }
 
-/* The text is made for failures only: many checks are in the inmost loop. */
+/* The text is made for failures only: many checks are in the innermost loop. */
 static inline bool test_eq(long long a, long long b, const char *file, int line,
 			   const char *what)
 {
@@ -62,8 +62,8 @@ static inline int test_end(void)
 }
 
 /*
- * Under a sanitizer all takes several times as long. Of what is tried in very
- * many places, in all of them in the plain build, it is every n-th there.
+ * A sanitizer slows everything down several times. Where a plain build tries
+ * very many places, it tries every n-th.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TEST_EVERY(n) (n)
@@ -71,17 +71,17 @@ static inline int test_end(void)
 #define TEST_EVERY(n) 1
 #endif
 
-/* The next place of n to damage: both ends are gone through in full. */
+/* The next place of n to damage: both ends are covered completely. */
 static inline size_t test_next_place(size_t i, size_t n)
 {
 	return i + (i < 64 || n - i <= 64 ? 1 : TEST_EVERY(3));
 }
 
-/* The Python that has modules of others, where there is one. */
+/* The Python with third-party modules, if there is one. */
 #define PYTHON "/usr/bin/python3"
 
-/* "numpy, h5py": are they installed? Looked for, not loaded: some take seconds
- * to load, and who uses them loads them again. */
+/* "numpy, h5py": are they installed? Searched for, not imported: some take
+ * seconds to import, and users import them again. */
 static inline bool test_python_has(const char *modules)
 {
 	char cmd[512];

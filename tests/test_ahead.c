@@ -1,12 +1,12 @@
-/* Objects read ahead: every byte once and in order, errors where they are,
- * and an end in the middle. */
+/* Reading ahead: every byte once and in order, errors at their position, and an
+ * early end. */
 #include "base/mem.h"
 #include "format/ahead.h"
 #include "test.h"
 
 struct object {
 	struct pen_peek pk;
-	uint64_t bad; /* reads of what is after this fail */
+	uint64_t bad; /* reads beyond this offset fail */
 };
 
 static uint8_t byte_at(uint64_t at)
@@ -21,7 +21,7 @@ static int read_object(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 	uint8_t *to = buf;
 
 	if (off + len > o->bad)
-		return pen__fail(err, PEN_EIO, pk->name, "is broken");
+		return pen__fail(err, P_IO, pk->name, "is broken");
 	for (size_t i = 0; i < len; i++)
 		to[i] = byte_at(off + i);
 	return 0;
@@ -35,7 +35,7 @@ static struct object object_of(uint64_t size)
 	};
 }
 
-/* Goes through; how many bytes were right. */
+/* Reads the object; the number of right bytes. */
 static uint64_t go_through(struct object *o, int *rc, struct pen_err *err)
 {
 	struct pen_ahead *a = NULL;

@@ -1,7 +1,7 @@
 /*
- * Arrays side by side: content over all stores, files that are damaged or cut
- * off anywhere, and memory that runs out. What a folder is taken for, and
- * stores that Python wrote, are in python/test_arrays.py.
+ * The format arrays: content over all stores, files damaged or truncated
+ * anywhere, and out of memory. How folders are interpreted, and stores that
+ * Python wrote, are in python/test_arrays.py.
  */
 #include "engine.h"
 
@@ -49,7 +49,7 @@ static void make(void)
 	put("store/store.json", about, sizeof(about) - 1);
 }
 
-/* Rows that come are right, or it is an error; how many came. */
+/* Rows are right, or there is an error; the number of rows. */
 static uint64_t load(const char *how, bool content)
 {
 	struct pen_err err;
@@ -100,7 +100,7 @@ static void test_stores(void)
 	CHECK_EQ(load("plain store format=arrays", true), 0);
 }
 
-/* Rows that follow one another are one read of each array. */
+/* Consecutive rows are one read per array. */
 static void test_runs(void)
 {
 	struct pen_loader *l = eng_open(NULL, "plain store=posix threads=1 "
@@ -116,8 +116,7 @@ static void test_runs(void)
 	pen_loader_close(l);
 }
 
-/* No byte of a file that is lost or another makes it crash, and none that is
- * lost goes unnoticed. */
+/* No lost or changed byte causes a crash, and no lost one goes unnoticed. */
 static void test_damage(const char *set, const char *path)
 {
 	uint8_t was[4096], is[4096];

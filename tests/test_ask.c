@@ -1,8 +1,8 @@
 /*
- * Random access: a loader delivers the samples it is asked for, of every
- * format, in the order of the requests; what fails is one request's. And what
- * else callers from other languages use: waiting for a while only, keeping
- * batches, fields=, and the lists of what there is.
+ * Random access: a loader delivers the requested samples, of every format, in
+ * the order of the requests; an error affects one request only. And what
+ * callers from other languages also use: waiting with a timeout, keeping
+ * batches, fields=, and the lists of formats and others.
  */
 #include "base/rng.h"
 #include "engine.h"
@@ -84,7 +84,7 @@ static void check_set(const struct eng_set *s, const char *store,
 			if (!answers(s, l, &r[i]))
 				break;
 	}
-	/* closed with requests that nobody came for */
+	/* closed with requests that were never taken */
 	for (unsigned i = 0; i < REQUESTS; i++)
 		CHECK_EQ(pen_loader_ask(l, r[i].id, r[i].n, &err), 0);
 	pen_loader_close(l);
@@ -136,7 +136,7 @@ static void test_faults(void)
 			   "batch_size=4 threads=2",
 			   s->name, s->read);
 
-	/* index reads fail, too, so it may be that it does not open at all */
+	/* index reads fail too, so it may not open at all */
 	if (!l)
 		return;
 	for (uint64_t i = 0; i < 16; i++) {
@@ -212,8 +212,8 @@ static void test_within(void)
 	pen_loader_close(l);
 }
 
-/* A caller that keeps all batches gets them all the same; the pool is as small
- * as before when they are back. */
+/* A caller that keeps all batches gets more of them; the pool is as small as
+ * before when they are returned. */
 static void test_kept(void)
 {
 	const struct eng_set *s = eng_find("npz_shared");
@@ -238,7 +238,7 @@ static void test_kept(void)
 		pen_batch_unref(kept[i]);
 	CHECK(l->pool->nbatches <= 3);
 	pen_loader_close(l);
-	/* and the last one may be given back long after */
+	/* and the last one may be returned long after */
 	l = eng_open(&err, "%s %s batch_size=1 prefetch=1", s->name, s->read);
 	for (n = 0; n < 8; n++)
 		CHECK_EQ(pen_loader_next(l, &kept[n], &err), 0);
@@ -260,9 +260,9 @@ static void test_budget(void)
 	while (n < 64 && !(rc = pen_loader_next(l, &kept[n], &err)))
 		n++;
 	CHECK_EQ(rc, PEN_ENOMEM);
-	CHECK(strstr(err.msg, "keeps all"));
+	CHECK(strstr(err.msg, "holds all"));
 	CHECK(n >= 2);
-	/* who only looks whether one is there would look for ever */
+	/* a caller that only polls would poll forever */
 	CHECK_EQ(pen_loader_next_within(l, 0, &kept[n], &err), PEN_ENOMEM);
 	pen_batch_unref(kept[--n]);
 	CHECK_EQ(pen_loader_next(l, &kept[n++], &err), 0);
@@ -271,7 +271,7 @@ static void test_budget(void)
 	pen_loader_close(l);
 }
 
-/* A batch may be larger than the data set: memory is for what is asked for. */
+/* A batch may be larger than the data set: memory is for what is requested. */
 static void test_large(const char *name, const char *how)
 {
 	const struct eng_set *s = eng_find(name);
@@ -290,7 +290,7 @@ static void test_large(const char *name, const char *how)
 		CHECK_EQ(pen_loader_ask(l, two.id, two.n, &err), 0);
 		CHECK_EQ(pen_loader_ask(l, same.id, same.n, &err), 0);
 		CHECK(answers(s, l, &two) && answers(s, l, &same));
-		/* samples over and over are more than there is memory for */
+		/* repeated samples need more memory than there is */
 		CHECK_EQ(pen_loader_ask(l, many, 100000, &err), 0);
 		CHECK_EQ(pen_loader_ask(l, two.id, two.n, &err), 0);
 		CHECK_EQ(pen_loader_next(l, &b, &err), PEN_ENOMEM);
@@ -326,7 +326,7 @@ static void test_fields(void)
 	CHECK(!eng_open(&err, "raw format.dtype=uint32 format.shape=2x5 "
 			      "fields=z"));
 	CHECK_EQ(err.code, PEN_EINVAL);
-	CHECK(strstr(err.msg, "there are: x"));
+	CHECK(strstr(err.msg, "choose from: x"));
 }
 
 static void test_lists(void)

@@ -1,8 +1,8 @@
 /*
  * Batches of samples of different length: cut by tokens, packed into rows, and
- * padded with a value. What a batch has is compared with rules written down
- * here a second time, in the plainest way; and whatever the ranks, threads and
- * states, every sample comes exactly once and is what was written.
+ * padded with a value. The contents of a batch are compared with the same rules
+ * implemented here in the simplest way; and for any ranks, threads and states,
+ * every sample comes exactly once and is what was written.
  */
 #include "batching.h"
 #include "engine.h"
@@ -77,8 +77,8 @@ struct batch {
 	uint32_t n;
 };
 
-/* This rank's batches from a position on; those without samples are left out,
- * as they are never seen. */
+/* This rank's batches from a position on, without empty ones, which are never
+ * seen. */
 static uint32_t expect(const struct rule *r, const struct epoch *e,
 		       const char *tail, uint64_t pos, unsigned rank,
 		       unsigned world, struct batch *out)
@@ -140,7 +140,7 @@ static void order_of(const struct set *s, const char *how, unsigned epoch,
 		e->len[i] = length_of(s, e->id[i % N]);
 }
 
-/* ---- what is in a batch ---- */
+/* ---- contents of a batch ---- */
 
 static int64_t number(const struct pen_tensor *t, size_t i)
 {
@@ -185,7 +185,7 @@ static void check_rows(const struct set *s, const struct rule *r,
 		CHECK_EQ(t->offsets[b->nsamples], t->shape[0]);
 }
 
-/* A packed batch: every element is one of a sample, or filling. */
+/* A packed batch: every element belongs to a sample, or is padding. */
 static void check_packed(const struct set *s, const struct rule *r,
 			 const struct pen_batch *b)
 {
@@ -321,8 +321,8 @@ static void check_way(const struct way *w)
 	}
 }
 
-/* A state of every step of the first epoch, now on one number of ranks and now
- * on another. */
+/* A state of every step of the first epoch, on different numbers of ranks in
+ * turn. */
 static void check_resume(const struct way *from)
 {
 	struct batch want[2 * N];
@@ -436,9 +436,9 @@ static void test_pack(void)
 			   "pack=15 batch_size=6 too_long=split", i == 1);
 }
 
-/* ---- batches of about one length ---- */
+/* ---- batches of similar length ---- */
 
-/* Every sample once an epoch over all ranks; returns what padding takes. */
+/* Every sample once per epoch over all ranks; returns the cost of padding. */
 static uint64_t padding_of(const char *how, unsigned world)
 {
 	const struct set *s = &sets[1];
@@ -495,7 +495,7 @@ static void test_bucket(void)
 	}
 }
 
-/* Of some samples: lengths are theirs. */
+/* A subset: the lengths are those of its samples. */
 static void test_subset(const char *how)
 {
 	const struct set *s = &sets[1];
@@ -526,7 +526,7 @@ static void test_subset(const char *how)
 	pen_loader_close(l);
 }
 
-/* Lengths by hand: the batches are those of the lengths, not of the shapes. */
+/* Lengths from a file: batches follow these lengths, not the shapes. */
 static void test_lengths(void)
 {
 	const struct set *s = &sets[0];
@@ -549,12 +549,12 @@ static void test_lengths(void)
 	eng_numbers("lengths.npy", PEN_F64, v, N);
 	l = eng_open(&err, "%s %s batch_tokens=100 lengths=lengths.npy",
 		     s->name, s->read);
-	CHECK(!l && strstr(err.msg, "sample 3 of those chosen has -1"));
+	CHECK(!l && strstr(err.msg, "sample 3 has the length -1"));
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
-/* A byte of its list, which lies before the second member. */
+/* A byte of its list, which is stored before the second member. */
 static void damage(const char *path)
 {
 	static uint8_t p[65536];
@@ -571,7 +571,7 @@ static void damage(const char *path)
 	fclose(f);
 }
 
-/* A sample that cannot be read leaves filling behind. */
+/* A sample that cannot be read leaves padding behind. */
 static void test_skip(const char *how)
 {
 	const struct rule r = { .rows = 4, .pack = 64 };
@@ -610,8 +610,9 @@ static void refused(const char *how, const char *where, const char *msg)
 
 static void test_refused(void)
 {
-	refused("pack=64 batch_tokens=5", "batch_tokens", "two ways");
-	refused("pack=64 epoch_batches=5", "epoch_batches", "equal size");
+	refused("pack=64 batch_tokens=5", "batch_tokens", "with pack=;");
+	refused("pack=64 epoch_batches=5", "epoch_batches", "differ in size");
+	refused("pack=64 batch_group=5", "batch_group", "differ in size");
 	refused("pack=64 too_long=alone", "too_long", "cut, split or fail");
 	refused("batch_tokens=64 too_long=cut", "too_long", "alone or fail");
 	refused("batch_tokens=30 too_long=fail", "batch_tokens", "tokens");
@@ -622,7 +623,7 @@ static void test_refused(void)
 	refused("batch_tokens=64 fields=y", "lengths", "lengths=field:");
 }
 
-/* Every allocation fails once: told, and nothing leaks. */
+/* Every allocation fails once: reported, and nothing leaks. */
 static void test_no_memory(const char *how)
 {
 	uint64_t n = 1;
@@ -653,7 +654,7 @@ static void test_no_memory(const char *how)
 	} while (n);
 }
 
-/* ---- lists out of shared chunks, two of them a sample ---- */
+/* ---- lists from shared chunks, two of them per sample ---- */
 
 static void make_cells(void)
 {
@@ -685,7 +686,7 @@ struct cells {
 	uint32_t seen[300];
 };
 
-/* What of each cell came, over all ranks; pieces of one add up. */
+/* The parts of each cell that came, over all ranks; pieces of one add up. */
 static void load_cells(const char *how, unsigned world, struct cells *c)
 {
 	*c = (struct cells){ .n = { 0 } };
@@ -748,7 +749,7 @@ static void test_cells(void)
 		}
 }
 
-/* One sample is left for six ranks: five of them count a batch less. */
+/* One sample is left for six ranks: five of them count one batch less. */
 static void test_short_tail(void)
 {
 	uint64_t all = 0;

@@ -1,4 +1,4 @@
-/* The cursor cannot leave its bytes; the buffer grows or says that it could
+/* The cursor cannot leave its bytes; the buffer grows or reports that it could
  * not. */
 #include "test.h"
 

@@ -1,7 +1,8 @@
 /*
- * cache=ddict: batches are those without it, for any format; what was read once
- * is not read again, by this loader, another process, or another rank; memory
- * that is short, a store that fails, files that change, and a rank that dies.
+ * cache=ddict: batches are the same as without it, for any format; what was
+ * read once is not read again, by this loader, another process, or another
+ * rank; out of memory, a store that fails, files that change, and a rank that
+ * dies.
  */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,7 +96,8 @@ static void test_format(const struct eng_set *s)
 			 ways[i]);
 		compare(what, cache, &reads);
 		/* neighbours that a shuffle reads one by one, or units made for
-		 * its chunks, are other ranges than those of a sequence */
+		 * its chunks, are other ranges than those of a sequential
+		 * pass */
 		if (i < 3 && !strncmp(s->format, "np", 2))
 			CHECK_EQ(reads, 0);
 		compare(what, cache, &reads);
@@ -108,7 +110,7 @@ static void test_format(const struct eng_set *s)
 	CHECK(reads > 0);
 }
 
-/* Does every row hold what was written? Counts rows. */
+/* Does every row contain what was written? Counts rows. */
 static int run_right(struct pen_loader *l, uint64_t epochs, uint64_t *rows,
 		     struct pen_err *err)
 {
@@ -158,7 +160,7 @@ static void test_failing(void)
 	CHECK(l && run_right(l, 1, &rows, &err) == PEN_EIO);
 	CHECK(strstr(err.where, "big/"));
 	pen_loader_close(l);
-	/* what failed is not kept: the second epoch has all of them */
+	/* failed reads are not kept: the second epoch has all of them */
 	rows = 0;
 	l = eng_open(&err, "big format.samples=first cache=ddict epochs=2 "
 			   "cache.memory=16MiB store=fault store.under=mmap "
@@ -171,7 +173,7 @@ static void test_failing(void)
 	pen_loader_close(l);
 }
 
-/* A file that is another one now is read, not found. */
+/* A file that was replaced is read, not found. */
 static void test_changed(void)
 {
 	const struct eng_set *s = eng_find("npy_file");
@@ -202,14 +204,14 @@ static void test_settings(void)
 	static const struct {
 		const char *set, *says;
 	} bad[] = {
-		{ "cache=ddct", "neither a size" },
+		{ "cache=ddct", "use a size" },
 		{ "cache=ddict,", "" },
 		{ "cache=ddict,many", "" },
-		{ "cache.memory=1G", "add cache=ddict" },
+		{ "cache.memory=1G", "without cache=ddict" },
 		{ "cache=ddict cache.colour=red", "" },
 		{ "cache=ddict cache.width=2", "does not divide" },
 		{ "cache=ddict cache.memory=1", "" },
-		{ "cache=ddict store=ddict", "leave one out" },
+		{ "cache=ddict store=ddict", "omit one" },
 	};
 	struct pen_err err;
 	struct pen_loader *l;
@@ -336,7 +338,8 @@ static void test_ranks(int n, bool hosts, const char *how)
 			fprintf(stderr, "rank %d of %d, %s\n", i, n, how);
 }
 
-/* Rank 1 dies in the second epoch; the others are told, and wait for none. */
+/* Rank 1 dies in the second epoch; the others get an error, and do not wait for
+ * it. */
 static int rank_dies(struct pen_comm *c, void *how)
 {
 	struct pen_err err = { 0 };
@@ -373,7 +376,7 @@ static void test_death(void)
 	CHECK_EQ(status[2], 0);
 }
 
-/* What fails on one rank only ends all of them. */
+/* An error on one rank ends all of them. */
 static int rank_fails(struct pen_comm *c, void *how)
 {
 	struct pen_err err = { 0 };
@@ -397,7 +400,7 @@ static void test_one_fails(void)
 		CHECK_EQ(status[i], 0);
 }
 
-/* One that fails in the first epoch is heard of where the others wait for it,
+/* A rank that fails in the first epoch is noticed where the others wait for it,
  * and none of them waits when closing. */
 static int rank_breaks(struct pen_comm *c, void *how)
 {
@@ -419,7 +422,7 @@ static int rank_breaks(struct pen_comm *c, void *how)
 	return test_failures != 0;
 }
 
-/* So it is with one that only stops. */
+/* The same for a rank that only stops. */
 static int rank_stops(struct pen_comm *c, void *how)
 {
 	struct pen_err err = { 0 };
@@ -433,14 +436,14 @@ static int rank_stops(struct pen_comm *c, void *how)
 		pen_batch_unref(b);
 	} else {
 		CHECK_EQ(eng_run(l, 3, NULL, &err), PEN_ECLOSED);
-		CHECK(strstr(err.msg, "rank 1 ended") != NULL);
+		CHECK(strstr(err.msg, "rank 1 closed") != NULL);
 	}
 	pen_loader_close(l);
 	pen__comm_close(c);
 	return test_failures != 0;
 }
 
-/* After the first epoch one may stop: it serves the others until they do. */
+/* After the first epoch a rank may stop: it serves the others until they do. */
 static int rank_stops_later(struct pen_comm *c, void *how)
 {
 	struct pen_err err = { 0 };
@@ -512,7 +515,7 @@ int main(void)
 	eng_make(&big);
 	for (size_t i = 0; i < sizeof(eng_sets) / sizeof(eng_sets[0]); i++)
 		eng_make(&eng_sets[i]);
-	if (CAN_FORK) { /* before there are threads */
+	if (CAN_FORK) { /* before threads are started */
 		test_processes();
 		test_ranks(2, false, "epochs=1");
 		test_ranks(4, true, "epochs=1");

@@ -1,8 +1,8 @@
 /*
- * cast=: every type into every other as NumPy's astype does it, and for what
- * does not fit an integer, where NumPy leaves it to the CPU, as is defined
- * here: the nearest value there is, and 0 for what is not a number. Then the
- * same through the engine, whatever the pieces and wherever they begin.
+ * cast=: every dtype to every other as NumPy's astype does it and, for what
+ * does not fit an integer, where NumPy leaves the result to the CPU, as defined
+ * here: the nearest value, and 0 for NaN. Then the same through the engine, for
+ * any pieces and wherever they start.
  */
 #include <math.h>
 
@@ -94,7 +94,7 @@ static void test_numpy(void)
 	free(all);
 }
 
-/* ---- what does not fit ---- */
+/* ---- out of range ---- */
 
 static int64_t from_double(double v, enum pen_dtype to)
 {
@@ -144,7 +144,7 @@ static void test_outside(void)
 	CHECK_EQ(from_double(0x1p64, PEN_U64), -1);
 }
 
-/* Integers of 64 bits keep all of them. */
+/* 64-bit integers keep all bits. */
 static void test_wide(void)
 {
 	static const uint64_t v[] = { 0, 1, INT64_MAX, 1ull << 63, UINT64_MAX };
@@ -212,7 +212,7 @@ static void test_engine(const struct eng_set *s, size_t nth)
 		{ "read_size=5 take=3x11 threads=3 cast=float64", 33 },
 		{ "read_size=4097 take=3000 cast=int8", 3000 },
 		{ "read_size=9000 take=2999 threads=3 cast=uint64", 2999 },
-		/* more than there is */
+		/* more than it has */
 		{ "take=5000 sampler=block cast=float16", 5000 },
 		{ "take=50000 sampler=block cast=float16", 50000 },
 	};

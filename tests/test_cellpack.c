@@ -1,6 +1,6 @@
 /*
- * The packed layout's chunks: every width against plain arithmetic, rows of
- * every sort and type bit by bit, and bytes that are no chunk.
+ * Chunks of the packed layout: every width against plain arithmetic, rows of
+ * every form and type bit for bit, and bytes that are not a chunk.
  */
 #include <math.h>
 
@@ -21,7 +21,7 @@ static void check_block(const uint32_t *v, size_t n)
 	struct pen_bytes in;
 
 	CHECK(len >= 2 && len <= PEN_BITPACK_BOUND);
-	/* of exactly that size, so that a sanitizer sees a byte beyond */
+	/* exact size, so that a sanitizer detects overflows */
 	exact = malloc(len);
 	memcpy(exact, packed, len);
 	in = pen__bytes(exact, len);
@@ -43,7 +43,7 @@ static void test_blocks(void)
 
 	for (unsigned w = 0; w <= 32; w++)
 		for (unsigned k = 0; k < 8; k++)
-			/* share: one of so many is as wide as it gets */
+			/* share: one of this many has the full width */
 			for (unsigned share = 0; share < 4; share++) {
 				const unsigned rare[] = { 0, 2, 9, 100 };
 
@@ -61,7 +61,7 @@ static void test_blocks(void)
 	check_block(v, PEN_BITPACK);
 }
 
-/* Any bytes: both ways read the same of them, and nothing beyond. */
+/* Arbitrary bytes: both functions read the same, and nothing beyond. */
 static void test_block_bytes(void)
 {
 	struct pen_rng r = pen__rng(3, 4);
@@ -94,7 +94,7 @@ struct chunk {
 	struct pen_cellrows rows;
 	enum pen_dtype dtype;
 	uint32_t n;
-	uint64_t start[41]; /* of 8 bytes, or of 4 */
+	uint64_t start[41]; /* 8 or 4 bytes each */
 	uint32_t start4[41];
 	uint32_t *places;
 	uint8_t *values;
@@ -181,7 +181,7 @@ static void make_chunk(struct chunk *k, enum pen_dtype t, uint32_t nrows,
 		k->start4[i + 1] = n;
 		k->start[i + 1] = n;
 	}
-	/* rows of a matrix do not begin at 0 */
+	/* rows of a matrix do not start at 0 */
 	for (uint32_t i = 0; i <= nrows; i++)
 		k->start[i] += (uint64_t)1 << 40;
 	k->n = n;
@@ -200,7 +200,7 @@ static void pack(struct chunk *k)
 			  &k->top);
 }
 
-/* numbers, or places, of exactly so many bytes */
+/* buffer of exactly the size of the numbers or places */
 static int unpack(const struct chunk *k, const uint8_t *p, size_t len,
 		  bool numbers, struct pen_scratch *s)
 {
@@ -246,7 +246,7 @@ static void check_chunk(struct chunk *k, struct pen_scratch *s)
 		 0);
 }
 
-/* What fits into fewer bytes comes in fewer, and what does not fails. */
+/* Numbers that fit are unpacked to fewer bytes; others fail. */
 static void check_narrow(struct chunk *k, struct pen_scratch *s)
 {
 	const enum pen_dtype as[] = { PEN_U8, PEN_U16 };
@@ -312,7 +312,7 @@ static void test_chunks(struct pen_scratch *s)
 			}
 }
 
-/* Counts take little room, whatever their type. */
+/* Counts take little space, whatever their type. */
 static void test_sizes(struct pen_scratch *s)
 {
 	static const enum pen_dtype types[] = { PEN_F32, PEN_F64, PEN_I64,
@@ -327,7 +327,7 @@ static void test_sizes(struct pen_scratch *s)
 		check_chunk(&k, s);
 		CHECK(k.packed.n < k.n * 7 / 4);
 		free_chunk(&k);
-		/* nor do few values that are none */
+		/* nor do few distinct values that are not counts */
 		if (types[i] != PEN_F32 && types[i] != PEN_F64)
 			continue;
 		make_chunk(&k, types[i], 40, true);
@@ -348,7 +348,7 @@ static void seal(uint8_t *p, size_t n)
 	memcpy(p, &crc, 4);
 }
 
-/* Every length and every byte, with and without a checksum that fits. */
+/* Every length and every byte, with and without a matching checksum. */
 static void damage(const struct chunk *k, bool numbers, struct pen_scratch *s)
 {
 	const uint8_t *p = k->packed.p + (numbers ? k->nplaces : 0);
@@ -368,13 +368,13 @@ static void damage(const struct chunk *k, bool numbers, struct pen_scratch *s)
 		bad[i] ^= (uint8_t)(1u << i % 8);
 		CHECK(unpack(k, bad, n, numbers, s) < 0);
 		seal(bad, n);
-		/* whatever it is now, it stays within its bounds */
+		/* whatever the result, it stays within its bounds */
 		(void)unpack(k, bad, n, numbers, s);
 	}
 	free(bad);
 }
 
-/* Rows that are not those that were packed. */
+/* Rows that differ from the packed ones. */
 static void other_rows(struct chunk *k, struct pen_scratch *s)
 {
 	struct pen_rng r = pen__rng(13, 1);
@@ -409,7 +409,7 @@ static void test_damage(struct pen_scratch *s)
 		}
 }
 
-/* Without memory there is an error, or another way of packing. */
+/* Out of memory: an error, or another packing method. */
 static void test_nomem(struct pen_scratch *s)
 {
 	struct pen_rng r = pen__rng(9, 12);

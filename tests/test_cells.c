@@ -1,5 +1,5 @@
 /*
- * Where rows of matrices lie: arrays whose chunks are groups of rows, out of
+ * Rows of matrices whose chunks are groups of rows: their location, built in
  * memory, with blobs that contradict themselves.
  */
 #include "format/cells/cells.h"
@@ -9,7 +9,7 @@
 #define GROUP 5u
 #define CHUNKS 5u
 
-/* Rows of 0 to 6 numbers; number i is i. */
+/* Rows of 0 to 6 values; value i is i. */
 struct sample {
 	struct pen_buf blob;
 	struct pen_cells_matrix m;
@@ -134,7 +134,7 @@ static void test_grouped(void)
 	}
 }
 
-/* Whatever offsets say, no row is longer than was said, or elsewhere. */
+/* Whatever the offsets are, no row is longer than declared or elsewhere. */
 static void test_damaged(void)
 {
 	static const uint32_t wrong[] = { 0,  1,  30,	    61,

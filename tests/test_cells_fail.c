@@ -1,7 +1,7 @@
 /*
  * Writers of single cells when something fails: memory, the disk, the last
- * sync. Nothing stays under the final name, nor beside it, and libhdf5 is not
- * the worse for it, not even when the program ends.
+ * sync. Nothing remains under the final name or next to it, and libhdf5 keeps
+ * working until the process ends.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -11,8 +11,7 @@
 
 #include "cells_made.h"
 
-/* A full disk, as far as a process can make one: files may not grow beyond
- * this; 0: they may. */
+/* Simulates a full disk: files may not grow beyond this; 0: no limit. */
 static void limit_files(rlim_t most)
 {
 	static struct rlimit had;
@@ -27,8 +26,8 @@ static void limit_files(rlim_t most)
 	setrlimit(RLIMIT_FSIZE, most ? &small : &had);
 }
 
-/* The library's, in this program: nothing here has to outlive a crash, and
- * what is asked for may fail. */
+/* Replace those of the C library: nothing here has to survive a crash, and
+ * directories can be made to fail. */
 static bool dirs_do_not_sync;
 
 int fsync(int fd)
@@ -78,7 +77,8 @@ static void test_nomem(const char *name, const char *settings)
 		pen__mem_fail_nth(n, false);
 		rc = write_cells(&c, path, settings, 17, &err);
 		pen__mem_fail_nth(0, false);
-		/* an attribute's list of names is reported as libhdf5's */
+		/* an attribute's list of names is reported as a failure of
+		 * libhdf5 */
 		CHECK(!rc || rc == PEN_ENOMEM || rc == PEN_EIO);
 		CHECK_EQ(entries(dir), rc ? 0 : 1);
 	}
@@ -87,8 +87,8 @@ static void test_nomem(const char *name, const char *settings)
 	nftw(dir, golden_unlink, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Wherever it is that the disk is full. libhdf5 would die of it, when the file
- * is closed or when the program ends. */
+/* The disk is full at any point. libhdf5 would abort when the file is closed
+ * or the process ends. */
 static void test_full(const char *name, const char *settings)
 {
 	char dir[96], path[160];
@@ -118,13 +118,13 @@ static void test_full(const char *name, const char *settings)
 		if (S_ISDIR(sb.st_mode))
 			break;
 	}
-	/* and libhdf5 is not the worse for it */
+	/* libhdf5 still works afterwards */
 	CHECK_EQ(write_cells(&c, path, settings, 64, &err), 0);
 	cells_fini(&c);
 	nftw(dir, golden_unlink, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The last step of all. */
+/* The very last step. */
 static void test_sync(const char *name)
 {
 	char path[160];
@@ -145,10 +145,11 @@ static void test_sync(const char *name)
 	nftw(path, golden_unlink, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* its own memory cannot be limited */
+#ifdef __SANITIZE_ADDRESS__ /* the memory of the sanitizer cannot be limited   \
+			     */
 #define test_removed(name)
 #else
-/* All of this process' memory; what it had stays. */
+/* Takes all memory of this process except what it already has. */
 static void take_all_memory(void)
 {
 	const struct rlimit none = { 0, 0 };
@@ -163,7 +164,7 @@ static void take_all_memory(void)
 	}
 }
 
-/* What is given up goes, also when there is no memory left. */
+/* A file that is given up is removed even if no memory is left. */
 static void test_removed(const char *name)
 {
 	char dir[96], path[160];

@@ -1,5 +1,5 @@
-/* Loops over several numbers at a time: every length and
- * alignment near the width of a register, and nothing written beside. */
+/* Loops over several values at a time: every length and alignment near the
+ * width of a register, and no write outside the buffer. */
 #include "test.h"
 
 #include "format/cells/cells.h"
@@ -14,7 +14,8 @@ static void put(size_t shift, uint64_t i, uint32_t v)
 	memcpy(numbers + shift + i * 4, &v, 4);
 }
 
-/* One too large is found at every place, what lies behind is not seen. */
+/* A value that is too large is found at every position; values after the end
+ * are ignored. */
 static void below(void)
 {
 	for (size_t shift = 0; shift < 33; shift++) {

@@ -1,9 +1,8 @@
 /*
- * Writers of single cells: files that anndata, h5py, zarr 2, a reader made from
- * version 3's specification and our own find to hold what was asked, value by
- * value;
- * the same bytes whatever the threads; and what is refused. test_cells_fail.c
- * has what fails.
+ * Writers of single cells: anndata, h5py, zarr 2, a reader made from the
+ * specification of version 3, and our own loader read the written values back;
+ * the bytes do not depend on the threads; and what is refused.
+ * test_cells_fail.c tests failures.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,7 +10,7 @@
 
 #include "cells_made.h"
 
-/* ---- what others read ---- */
+/* ---- other readers ---- */
 
 static FILE *manifest;
 
@@ -86,11 +85,11 @@ static void write_others(const char *suffix, const char *settings)
 	cells_fini(&c);
 	cells_init(&c, 1, 3, true);
 	snprintf(name, sizeof(name), "one%s", suffix);
-	write_case(&c, name, settings); /* no numbers at all */
+	write_case(&c, name, settings); /* no values at all */
 	cells_fini(&c);
 }
 
-/* ---- what our own loader reads ---- */
+/* ---- our own loader ---- */
 
 static bool row_right(const struct cells *c, const struct pen_batch *b,
 		      uint32_t k, const struct some *s)
@@ -210,7 +209,7 @@ static int add_file(const char *path, const struct stat *st, int kind,
 
 	n = fread(p, 1, (size_t)st->st_size, f);
 	fclose(f);
-	/* in any order: a sum of hashes */
+	/* order-independent: a sum of hashes */
 	uint64_t h = 14695981039346656037u;
 	for (size_t i = 0; i < n; i++)
 		h = (h ^ p[i]) * 1099511628211u;
@@ -260,7 +259,7 @@ static void test_same(const char *suffix, const char *settings)
 	cells_fini(&c);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 static void refused(const struct cells *c, const char *path,
 		    const char *settings, const char *says)
@@ -281,12 +280,12 @@ static void test_targets(void)
 	cells_init(&c, 40, 30, true);
 	snprintf(path, sizeof(path), "%s/there.zarr", golden_dir);
 	mkdir(path, 0777);
-	refused(&c, path, "", "no zarr store");
+	refused(&c, path, "", "not a zarr store");
 	CHECK_EQ(rmdir(path), 0);
-	/* a store is replaced whole, a file by a store, and back */
+	/* a store is replaced completely, a file by a store, and back */
 	CHECK_EQ(write_cells(&c, path, "", 64, &err), 0);
 	snprintf(inner, sizeof(inner), "%s/X/in.pen", path);
-	refused(&c, inner, "", "inside of a zarr store");
+	refused(&c, inner, "", "inside a zarr store");
 	snprintf(inner, sizeof(inner), "%s/old", path);
 	fclose(fopen(inner, "w"));
 	CHECK_EQ(write_cells(&c, path, "version=3", 64, &err), 0);
@@ -298,14 +297,14 @@ static void test_targets(void)
 	CHECK_EQ(write_cells(&c, path, "", 64, &err), 0);
 	nftw(path, golden_unlink, 16, FTW_DEPTH | FTW_PHYS);
 	snprintf(path, sizeof(path), "%s/no/where.zarr", golden_dir);
-	refused(&c, path, "", "cannot be written");
+	refused(&c, path, "", "cannot write");
 	if (can("x.h5ad", "")) {
 		snprintf(path, sizeof(path), "%s/there.h5ad", golden_dir);
 		fclose(fopen(path, "w"));
 		CHECK_EQ(write_cells(&c, path, "", 64, &err), 0);
 		unlink(path);
 		snprintf(path, sizeof(path), "%s/no/where.h5ad", golden_dir);
-		refused(&c, path, "", "cannot be written");
+		refused(&c, path, "", "cannot write");
 	}
 	cells_fini(&c);
 }
@@ -327,7 +326,7 @@ static void test_settings(void)
 	c.var[1].name = "a\\b";
 	refused(&c, path, "", "backslash");
 	c.var[1].name = "a/b";
-	refused(&c, path, "", "name of a column");
+	refused(&c, path, "", "not a valid column name");
 	c.var[1].name = "gene";
 	refused(&c, path, "", "two columns");
 	c.var[1].name = "mean";

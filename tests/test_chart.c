@@ -1,6 +1,6 @@
 /*
- * Charts: ticks of every range are 1, 2 or 5 times a power of ten, few, unlike
- * one another and apart; and what is drawn has no number that is none.
+ * Charts: ticks are 1, 2 or 5 times a power of ten, few, distinct and separate,
+ * for any range; the output contains no NaN.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static bool is_nice(double v)
 	       fabs(m - 5) < 1e-4;
 }
 
-/* Of labels at these places, none is there twice, and none touches another. */
+/* No label occurs twice, and none touches another. */
 static void check_labels(const struct pen_scale *s, double room, bool across)
 {
 	CHECK(s->n >= 1 && s->n <= PEN_MOST_TICKS);
@@ -99,7 +99,7 @@ static void linear(void)
 	struct pen_scale s =
 		fit(whole, 3, PEN_ACROSS | PEN_TIGHT, pen__show_number, 780);
 
-	CHECK_EQ(s.n, 4); /* 1 to 4: of threads there are no halves */
+	CHECK_EQ(s.n, 4); /* 1 to 4: no halves of threads */
 	CHECK_STR(s.label[0].s, "1");
 	CHECK(fabs(s.high - 4) < 1e-9);
 	s = fit(parts, 3, PEN_ACROSS | PEN_TIGHT, pen__show_number, 780);
@@ -163,7 +163,7 @@ static void places(void)
 	CHECK(isnan(pen__scale_place(&s, (double)INFINITY)));
 }
 
-/* What is written has marks that can be seen, and no number that is none. */
+/* The output has visible marks and no NaN. */
 static void drawn(void)
 {
 	static const char *const names[] = { "<a & b>" };
@@ -202,7 +202,7 @@ static void drawn(void)
 				    .series = &one,
 				    .nseries = 1,
 			    });
-	/* one point that is left, as a dot; h0 has no length, but round ends */
+	/* a single point is drawn as a dot; h0 has no length, but round ends */
 	CHECK(strstr(t.p, "class=\"dots\""));
 	CHECK(strstr(t.p, "h0"));
 	pen__chart_bars(&t, &(struct pen_bars){ "b", "t", "a", bars, 2 });
@@ -224,7 +224,7 @@ static void drawn(void)
 	pen__text_fini(&t);
 }
 
-/* Notes of marks in one place stand one above another, inside the chart. */
+/* Notes of marks at the same position are stacked, inside the chart. */
 static void notes(void)
 {
 	struct pen_mark mark[6];

@@ -1,4 +1,4 @@
-/* Checkpoints on disk: saved, loaded, damaged, cut short, out of room. */
+/* Checkpoints on disk: saving, loading, damage, interruption, a full disk. */
 #include "ckpt.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ static void path_of(const struct pen_config *c, unsigned epoch, unsigned file,
 	pen__ckpt_free(k);
 }
 
-/* How many of the first checkpoint's files are there, under a suffix. */
+/* The number of files of the first checkpoint with a suffix. */
 static int count_entries(const char *suffix)
 {
 	const struct pen_config c = small();
@@ -114,12 +114,12 @@ static void there_and_back(void)
 		CHECK_STR(err.msg, "");
 		CHECK_EQ(load_one(&c, 3, &err), PEN_ENOTFOUND);
 		CHECK(strstr(err.where, "global_epoch3_step5") != NULL);
-		save_one(&c, 0, 1, 2); /* over it */
+		save_one(&c, 0, 1, 2); /* overwrites it */
 		CHECK_EQ(count_entries(".tmp"), 0);
 	}
 }
 
-/* Direct I/O, or one clear refusal. */
+/* Direct I/O works, or fails with a clear message. */
 static void direct(void)
 {
 	struct pen_config c = small();
@@ -155,7 +155,7 @@ static void rename_in(const char *from, const char *to)
 	CHECK(rename(from, to) == 0);
 }
 
-/* What is of another checkpoint or file is not taken for this one's. */
+/* Content of another checkpoint or file is detected. */
 static void content(void)
 {
 	struct pen_config c = small();
@@ -207,7 +207,7 @@ static void damage(void)
 		snprintf(want, sizeof(want), "byte %lld ", (long long)at);
 		if (!CHECK(strstr(err.msg, want) != NULL))
 			say(&err);
-		c.checkpoint.verify = false; /* the checksum is enough */
+		c.checkpoint.verify = false; /* detected by the checksum */
 		CHECK_EQ(load_one(&c, 1, &err), PEN_EDATA);
 		CHECK(strstr(err.msg, "checksum of member") != NULL);
 		c.checkpoint.verify = true;
@@ -224,7 +224,7 @@ static void damage(void)
 	CHECK_EQ(load_one(&c, 1, &err), PEN_EINVAL);
 }
 
-/* A rank reads what the same place of the next node wrote. */
+/* A rank reads the files of the same position on the next node. */
 static void shift(void)
 {
 	struct pen_config c = small();
@@ -247,7 +247,7 @@ static void shift(void)
 	CHECK_EQ(pen__ckpt_load(k, 1, 5, &err), 0);
 	CHECK_EQ(pen__ckpt_load_bytes(k), pen__ckpt_bytes(two));
 	CHECK(pen__ckpt_bytes(k) > pen__ckpt_bytes(two));
-	pen__ckpt_set_node(k, 4); /* one node: there is none to shift to */
+	pen__ckpt_set_node(k, 4); /* one node: no shift */
 	CHECK_EQ(pen__ckpt_load(k, 1, 5, &err), PEN_ENOTFOUND);
 	pen__ckpt_set_node(two, 2); /* wraps around to rank 0 */
 	CHECK_EQ(pen__ckpt_load(two, 1, 5, &err), PEN_ENOTFOUND);
@@ -255,7 +255,7 @@ static void shift(void)
 	pen__ckpt_free(two);
 }
 
-/* What the child does is its exit code. */
+/* The result of the child is its exit code. */
 static int in_child(int (*fn)(void))
 {
 	int status = -1;
@@ -281,7 +281,7 @@ static int save_in_little(void)
 	pen__ckpt_free(k);
 	return rc == PEN_EIO && err.sys == EFBIG &&
 			       strstr(err.where, "_model_states.pt") &&
-			       strstr(err.msg, "cannot be written")
+			       strstr(err.msg, "cannot write the checkpoint")
 		       ? 0
 		       : 1;
 }
@@ -297,17 +297,17 @@ static void no_room(void)
 	CHECK_EQ(in_child(save_in_little), 0);
 	CHECK_EQ(count_entries(".tmp"), 0);
 	CHECK_EQ(count_entries(""), 0);
-	/* no folder can be made below a file */
+	/* a directory cannot be created below a file */
 	snprintf(path, sizeof(path), "%s/file", ckpt_dir);
 	close(open(path, O_CREAT | O_WRONLY, 0666));
 	c.checkpoint.folder = path;
 	k = open_rank(&c, 0, 1);
 	CHECK(pen__ckpt_save(k, 1, 5, &err) < 0);
 	CHECK(strstr(err.where, path) != NULL);
-	CHECK(strstr(err.msg, "cannot be made") != NULL);
+	CHECK(strstr(err.msg, "cannot create the directory") != NULL);
 	CHECK_EQ(pen__ckpt_count(&c), 0);
 	pen__ckpt_free(k);
-	/* nor a file where a folder has its name */
+	/* nor a file in place of a directory */
 	c = small();
 	path_of(&c, 1, 0, path);
 	CHECK(mkdir(path, 0777) == 0);
@@ -318,7 +318,8 @@ static void no_room(void)
 	CHECK(rmdir(path) == 0);
 }
 
-/* Killed while it writes: only temporary names, gone with the next save. */
+/* Killed during a write: only temporary files remain, and the next save removes
+ * them. */
 static void killed(void)
 {
 	struct pen_config c = ckpt_config();
@@ -345,7 +346,7 @@ static void killed(void)
 			kill(pid, SIGKILL);
 		sched_yield();
 	}
-	/* on a busy machine it may have been done before it was seen */
+	/* on a busy machine it may finish before it is noticed */
 	if (WIFSIGNALED(status) && access(tmp, F_OK) == 0)
 		CHECK(access(path, F_OK) != 0);
 	else
@@ -356,7 +357,8 @@ static void killed(void)
 	CHECK_EQ(load_one(&c, 1, &err), 0);
 }
 
-/* Ended early: nothing half done, and what is complete goes on request. */
+/* Interrupted: no incomplete files, and complete ones are removed on request.
+ */
 static void ended(void)
 {
 	struct pen_config c = small();
@@ -436,7 +438,7 @@ static void counting(void)
 	CHECK_EQ(pen__ckpt_count(&c), 2);
 }
 
-/* All files of a rank into `want`, beside them. */
+/* Copies all files of a rank to `want`, next to them. */
 static void write_want(const struct pen_config *c, unsigned epoch)
 {
 	struct pen_ckpt_plan p;
@@ -458,7 +460,7 @@ static void write_want(const struct pen_config *c, unsigned epoch)
 	fclose(f);
 }
 
-/* Of every type, and with layers and groups by hand. */
+/* All types, with listed layers and groups. */
 static struct pen_config of_type(int dtype)
 {
 	static int64_t layers[] = { 16, 3 }, groups[] = { 1024, 128 };
@@ -477,8 +479,8 @@ static struct pen_config of_type(int dtype)
 	return c;
 }
 
-/* torch reads ours; we read torch's, whole and to the value. All at once: to
- * load torch takes longer than all it does. */
+/* torch reads our files, and we read those of torch, exactly. All in one
+ * process, as loading torch takes longer than the test. */
 static void with_torch(void)
 {
 	struct pen_config c;

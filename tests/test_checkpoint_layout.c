@@ -1,4 +1,4 @@
-/* Which rank writes which files of which tensors. */
+/* The files and tensors that each rank writes. */
 #include "ckpt.h"
 
 struct list {
@@ -76,7 +76,7 @@ static void dump(FILE *f, const struct pen_config *c, unsigned world)
 	fprintf(f, "end %.0f\n", pen__ckpt_dlio_model(c, layers) + optimizer);
 }
 
-/* One parallelism: every list, with and without a flat model. */
+/* One parallelism: all lists, with and without a flat model. */
 static void dump_all(FILE *f, struct pen_config *c, unsigned dp, unsigned world)
 {
 	static char transformer[] = "transformer", other[] = "cnn";
@@ -99,7 +99,7 @@ static void combinations(void)
 {
 	static const struct {
 		int tp, pp, zero, layers;
-		unsigned dp, world; /* dp: given, with a subset; else 0 */
+		unsigned dp, world; /* dp: set with a subset; else 0 */
 	} of[] = {
 		{ 1, 1, 0, 3, 0, 2 },  { 2, 1, 0, 2, 0, 2 },
 		{ 1, 1, 1, 3, 0, 1 },  { 1, 1, 1, 3, 0, 4 },
@@ -157,7 +157,7 @@ static unsigned count_files(const struct pen_config *c, unsigned world)
 	return n;
 }
 
-/* What DLIO's own tests count. */
+/* The values of the tests of DLIO. */
 static void counts(void)
 {
 	struct pen_config c = ckpt_config();
@@ -180,7 +180,7 @@ static void counts(void)
 	CHECK_EQ(bytes, 10240);
 	CHECK_STR(pen__ckpt_file(k, 1, &bytes),
 		  "zero_pp_rank_0_mp_rank_1_model_states.pt");
-	CHECK_EQ(bytes, 8); /* 16 / 2, of all layers together */
+	CHECK_EQ(bytes, 8); /* 16 / 2, all layers */
 	CHECK_STR(pen__ckpt_file(k, 2, &bytes),
 		  "zero_pp_rank_0_mp_rank_1_optim_states.pt");
 	CHECK_EQ(bytes, 3 * (1024 + 128));
@@ -190,8 +190,8 @@ static void counts(void)
 }
 
 /*
- * Bytes of all ranks together, as DLIO's own code counts them. Published are
- * 105, 912 and 5290 GiB for the first three.
+ * Bytes of all ranks as DLIO counts them. The published sizes are 105, 912 and
+ * 5290 GiB for the first three.
  */
 static void llamas(void)
 {
@@ -252,30 +252,30 @@ static void refusals(void)
 	struct pen_config c = ckpt_config();
 	int64_t big[] = { INT64_MAX, INT64_MAX };
 
-	refused(&c, 2, 2, "no rank 2 of 2");
+	refused(&c, 2, 2, "rank 2 is out of range for 2 ranks");
 	c.model.tensor = 2;
 	refused(&c, 0, 3,
-		"a multiple of tensor x pipeline = 2 x 1 ranks, not 3");
+		"3 ranks are not a multiple of tensor x pipeline = 2 x 1");
 	c.checkpoint.mode = 1;
-	refused(&c, 0, 3, "has to be given");
+	refused(&c, 0, 3, "required with checkpoint.mode=subset");
 	c.model.data = 1;
-	refused(&c, 0, 3, "more than the whole");
+	refused(&c, 0, 3, "larger than the job");
 	c.model.data = INT64_MAX; /* no overflow */
 	CHECK_EQ(count_files(&c, 3), 2);
 	c = ckpt_config();
 	c.model.pipeline = 2;
 	c.model.zero_stage = 3;
-	refused(&c, 0, 2, "does not go with a pipeline");
+	refused(&c, 0, 2, "cannot be combined with a pipeline");
 	c.model.zero_stage = 4;
-	refused(&c, 0, 2, "stages are 0, 1, 2 and 3");
+	refused(&c, 0, 2, "use 0, 1, 2 or 3");
 	c.model.zero_stage = 1;
 	c.model.num_layers = 1;
-	refused(&c, 0, 2, "fewer than the 2 stages");
+	refused(&c, 0, 2, "fewer than the 2 pipeline stages");
 	c.model.num_layers = INT64_MAX;
-	refused(&c, 0, 2, "are more than");
+	refused(&c, 0, 2, "exceed the limit");
 	c.model.num_layers = 2;
 	c.model.num_attention_heads = 0;
-	refused(&c, 0, 2, "is not within");
+	refused(&c, 0, 2, "is out of range");
 	c.model.num_attention_heads = 1;
 	c.model.num_kv_heads = c.model.hidden_size = (int64_t)1 << 31;
 	refused(&c, 0, 2, "2^62");
@@ -284,7 +284,7 @@ static void refusals(void)
 	refused(&c, 0, 1, "2^62");
 	c = ckpt_config();
 	c.model.pipeline = 0;
-	refused(&c, 0, 1, "1 or more");
+	refused(&c, 0, 1, "at least 1");
 	c = ckpt_config();
 	c.checkpoint.memory = 4096;
 	refused(&c, 0, 1, "two blocks");

@@ -1,7 +1,7 @@
 /*
- * A process alone, how launchers are recognised, and what ranks learn of one
- * another's failures: there the ranks are threads, with a transport of the
- * test's own. MPI itself is for e2e/mpi.sh.
+ * A single process, the detection of launchers, and how ranks learn of one
+ * another's failures: there, ranks are threads with the test's own transport.
+ * e2e/mpi.sh tests MPI itself.
  */
 #include "test.h"
 
@@ -19,6 +19,7 @@ static const char *const variables[] = {
 	"OMPI_COMM_WORLD_RANK",
 	"PMI_RANK",
 	"PMI_SIZE",
+	"MPI_LOCALNRANKS",
 	"PMIX_RANK",
 	"PMIX_NAMESPACE",
 	"SLURM_STEP_ID",
@@ -28,7 +29,7 @@ static const char *const variables[] = {
 	"PENSTOCK_MODULES",
 };
 
-/* Nothing set but these: "NAME=value", up to four. */
+/* Only these are set: "NAME=value", up to four. */
 static void environment(const char *const *set)
 {
 	char name[64];
@@ -60,7 +61,7 @@ static void launches(void)
 		{ { "PMI_RANK=1", "PMI_SIZE=2" }, "mpiexec", 2, 1 },
 		{ { "PMI_RANK=1" }, "PMI", 0, 1 },
 		{ { "PMIX_RANK=2" }, "PMIx", 0, 2 },
-		/* a batch script, and not a step of it */
+		/* a batch script, not a step of it */
 		{ { "SLURM_NTASKS=8", "SLURM_PROCID=0" }, NULL, 1, -1 },
 		{ { "SLURM_NTASKS=8", "SLURM_PROCID=5", "SLURM_STEP_ID=0" },
 		  "srun",
@@ -116,7 +117,34 @@ static void launches(void)
 	}
 }
 
-/* Several ranks and no module: an error that names what to install. */
+/* Whose module is needed. */
+static void mpi_of_launch(void)
+{
+	static const struct {
+		const char *set[4];
+		const char *mpi; /* NULL: any */
+	} cases[] = {
+		{ { "OMPI_COMM_WORLD_SIZE=2" }, "openmpi" },
+		{ { "PMI_RANK=1", "PMI_SIZE=2" }, "mpich" },
+		/* srun with PMI, and MPICH's launcher through srun */
+		{ { "PMI_RANK=1", "PMI_SIZE=2", "SLURM_STEP_ID=0" }, NULL },
+		{ { "PMI_RANK=1", "PMI_SIZE=2", "SLURM_STEP_ID=0",
+		    "MPI_LOCALNRANKS=1" },
+		  "mpich" },
+		{ { "SLURM_NTASKS=8", "SLURM_PROCID=5", "SLURM_STEP_ID=0" },
+		  NULL },
+	};
+	struct pen_launch l;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		environment(cases[i].set);
+		CHECK_EQ(pen__comm_launch(&l, NULL), 0);
+		CHECK_STR(l.mpi ? l.mpi : "any",
+			  cases[i].mpi ? cases[i].mpi : "any");
+	}
+}
+
+/* Several ranks but no module: the error names what to install. */
 static void no_module(void)
 {
 	static const char *const many[][4] = {
@@ -124,6 +152,9 @@ static void no_module(void)
 		{ "PMI_RANK=0", "PMI_SIZE=2", "PENSTOCK_MODULES=/nonexistent" },
 		{ "PMIX_RANK=0", "PENSTOCK_MODULES=/nonexistent" },
 	};
+	static const char *const package[] = { "install libopenmpi-dev and",
+					       "install libmpich-dev and",
+					       "libopenmpi-dev or libmpich" };
 	static const char *const one[4] = { "OMPI_COMM_WORLD_SIZE=1",
 					    "PENSTOCK_MODULES=/nonexistent" };
 	struct pen_comm *c = NULL;
@@ -133,7 +164,7 @@ static void no_module(void)
 		environment(many[i]);
 		CHECK_EQ(pen__comm_open(&c, &e), PEN_ENOTSUP);
 		CHECK(c == NULL);
-		CHECK(strstr(e.msg, "libopenmpi-dev") != NULL);
+		CHECK(strstr(e.msg, package[i]) != NULL);
 		CHECK(strstr(e.msg, "PENSTOCK_MODULES") != NULL);
 		CHECK_STR(e.where, "/nonexistent");
 	}
@@ -143,7 +174,7 @@ static void no_module(void)
 	pen__comm_close(c);
 }
 
-/* A file of that name that is none, or whose MPI is not installed. */
+/* A file of that name that is not a module, or whose MPI is not installed. */
 static void bad_module(void)
 {
 	char dir[] = "comm_XXXXXX", path[64];
@@ -153,7 +184,7 @@ static void bad_module(void)
 
 	if (!CHECK(mkdtemp(dir) != NULL))
 		return;
-	snprintf(path, sizeof(path), "%s/penstock-mpi.so", dir);
+	snprintf(path, sizeof(path), "%s/penstock-openmpi.so", dir);
 	f = fopen(path, "w");
 	if (CHECK(f != NULL)) {
 		fputs("no shared object", f);
@@ -205,14 +236,15 @@ static void alone(void)
 	CHECK(all == NULL);
 	pen__mem_fail_nth(0, false);
 	CHECK_EQ(pen__comm_agree(c, 0, &e), 0);
-	pen__fail(&e, PEN_EDATA, "thing", "is broken");
+	pen__fail(&e, P_DAMAGED, "thing", "is broken");
 	CHECK_EQ(pen__comm_agree(c, PEN_EDATA, &e), PEN_EDATA);
 	CHECK_STR(e.msg, "is broken");
 	pen__comm_close(c);
 	pen__comm_close(NULL);
 }
 
-/* Ranks that are threads: everything through one buffer and one barrier. */
+/* Ranks that are threads: everything goes through one buffer and one
+ * barrier. */
 enum { N = 4 };
 static struct {
 	pthread_barrier_t barrier;
@@ -225,7 +257,7 @@ static int hall_reduce(struct pen_comm *c, double *v, size_t n,
 		       enum pen_reduce how, struct pen_err *err)
 {
 	if (hall.broken)
-		return pen__fail(err, PEN_EIO, "hall", "is broken");
+		return pen__fail(err, P_IO, "hall", "is broken");
 	CHECK(how == PEN_MIN && n <= 8);
 	memcpy(hall.v[c->rank], v, n * sizeof(*v));
 	pthread_barrier_wait(&hall.barrier);
@@ -263,13 +295,13 @@ static const struct pen_comm_ops hall_ops = { .name = "hall",
 static void fail_and_close(struct pen_comm *c)
 {
 	struct pen_err e = { 0 };
-	const int rc = pen__fail(&e, PEN_EDATA, "thing", "is broken");
+	const int rc = pen__fail(&e, P_DAMAGED, "thing", "is broken");
 
 	CHECK_EQ(pen__comm_agree(c, rc, &e), PEN_EDATA);
 	CHECK_STR(e.msg, "is broken");
 }
 
-/* Rank 2 fails while others go on, and they end in calls of all kinds. */
+/* Rank 2 fails while others continue, and they end in calls of all kinds. */
 static void one_fails(struct pen_comm *c)
 {
 	struct pen_err e = { 0 };
@@ -293,12 +325,13 @@ static void one_fails(struct pen_comm *c)
 	CHECK_EQ(e.code, PEN_EDATA);
 	CHECK_STR(e.where, "thing");
 	CHECK_STR(e.msg, "rank 2 failed: is broken");
-	/* one more word of it on the way out meets who is closing already */
+	/* reporting it again on the way out meets ranks that are already
+	 * closing */
 	if (c->rank == 3)
 		CHECK_EQ(pen__comm_agree(c, rc, &e), PEN_EDATA);
 }
 
-/* Rank 1 leaves and says nothing. */
+/* Rank 1 closes without a message. */
 static void one_leaves(struct pen_comm *c)
 {
 	struct pen_err e = { 0 };
@@ -308,11 +341,11 @@ static void one_leaves(struct pen_comm *c)
 		return;
 	for (int i = 0; i < 3; i++) {
 		CHECK_EQ(pen__comm_barrier(c, &e), PEN_ECLOSED);
-		CHECK(strstr(e.msg, "rank 1 ended") != NULL);
+		CHECK(strstr(e.msg, "rank 1 closed") != NULL);
 	}
 }
 
-/* Calls that do not belong together. */
+/* Calls that do not match. */
 static void mixed(struct pen_comm *c)
 {
 	struct pen_err e = { 0 };
@@ -326,7 +359,8 @@ static void mixed(struct pen_comm *c)
 	CHECK_EQ(pen__comm_bcast(c, &v, sizeof(v), 0, &e), 0);
 }
 
-/* The lowest of many; those above hear of it instead of their own. */
+/* The lowest of several failed ranks; the others get its error instead of their
+ * own. */
 static void many_fail(struct pen_comm *c)
 {
 	struct pen_err e = { 0 };
@@ -336,7 +370,7 @@ static void many_fail(struct pen_comm *c)
 		rc = pen__fail(&e, -c->rank, "thing", "%d", c->rank);
 	CHECK_EQ(pen__comm_agree(c, rc, &e), -1);
 	CHECK_STR(e.msg, c->rank == 1 ? "1" : "rank 1 failed: 1");
-	/* who was told may tell again: the rank stays who it was */
+	/* a rank may pass on the error: it still names the original rank */
 	CHECK_EQ(pen__comm_agree(c, c->rank == 1 ? 0 : -7, &e), -7);
 	CHECK_STR(e.msg, "rank 1 failed: 1");
 	if (c->rank == 1)
@@ -355,24 +389,24 @@ static void one_parts(struct pen_comm *c)
 	CHECK_EQ(pen__comm_barrier(c, &e), 0);
 	if (c->rank != 1) {
 		CHECK_EQ(pen__comm_barrier(c, &e), PEN_ECLOSED);
-		CHECK(strstr(e.msg, "rank 1 ended") != NULL);
+		CHECK(strstr(e.msg, "rank 1 closed") != NULL);
 	}
 	if (c->rank == 3) {
-		rc = pen__fail(&e, PEN_EDATA, "thing", "is broken");
+		rc = pen__fail(&e, P_DAMAGED, "thing", "is broken");
 		CHECK_EQ(pen__comm_agree(c, rc, &e), PEN_EDATA);
 	}
 	pen__comm_part(c);
 	CHECK_EQ(pen__comm_barrier(c, &e), 0);
 }
 
-/* Nor is one waited for that closes at once. */
+/* Nor does it wait for a rank that closes immediately. */
 static void one_closes(struct pen_comm *c)
 {
 	if (c->rank != 2)
 		pen__comm_part(c);
 }
 
-/* Who fails without a transport still has the error that says why. */
+/* A rank that fails without a transport keeps its own error. */
 static void no_transport(struct pen_comm *c)
 {
 	struct pen_err e = { 0 };
@@ -414,7 +448,7 @@ static void ranks(void)
 	pthread_barrier_destroy(&hall.barrier);
 }
 
-/* None passes the bell before all have come. */
+/* No rank passes the barrier before all have arrived. */
 static struct pen_host_barrier host;
 static atomic_uint come;
 
@@ -426,7 +460,7 @@ static void ring(void *arg, unsigned i)
 	for (uint64_t call = 1; call <= 500; call++) {
 		atomic_fetch_add(&come, 1);
 		pen__host_barrier_arrive(&host, call, N);
-		/* some look, some sleep */
+		/* some poll, some sleep */
 		while (!((call + i) % 3
 				 ? pen__host_barrier_wait(&host, call)
 				 : pen__host_barrier_passed(&host, call)))
@@ -450,6 +484,7 @@ static void hosts(void)
 int main(void)
 {
 	launches();
+	mpi_of_launch();
 	no_module();
 	bad_module();
 	alone();

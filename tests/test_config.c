@@ -1,4 +1,4 @@
-/* Settings: names old and new, values, arguments, suggestions, checks. */
+/* Settings: old and new names, values, arguments, suggestions, checks. */
 #include "config.h"
 
 static const struct {
@@ -52,7 +52,7 @@ static void old_names(void)
 		snprintf(arg, sizeof(arg), "++workload.%s=%s", aliases[i].old,
 			 aliases[i].value);
 		gives(NULL, arg, aliases[i].now, aliases[i].becomes);
-		/* asked for by the old name, too */
+		/* also queried by the old name */
 		gives(NULL, arg, aliases[i].old, aliases[i].becomes);
 		make(&m, NULL, arg);
 		snprintf(want, sizeof(want), "%s is the old name of %s\n",
@@ -80,7 +80,7 @@ static void old_and_new(void)
 
 	gives(both, NULL, "dataset.record_length_bytes", "6400");
 	make(&m, both, NULL);
-	CHECK(strstr(notes(&m), "given by two names; that of f.yaml:2:3"));
+	CHECK(strstr(notes(&m), "set under two names; the one at f.yaml:2:3"));
 	unmake(&m);
 	gives("dataset:\n  record_length: 100\n  record_length_bytes: 6400\n",
 	      NULL, "dataset.record_length_bytes", "6400");
@@ -90,15 +90,15 @@ static void old_and_new(void)
 	      "reader.batch_size", "2");
 	gives("dataset: {batch_size: 2}\nreader: {batch_size: 1}\n", NULL,
 	      "reader.batch_size", "1");
-	/* another source is another matter */
+	/* duplicates in different sources are allowed */
 	gives(both, "dataset.record_length=50", "dataset.record_length_bytes",
 	      "50");
-	/* a note for a name, not for every use */
+	/* one note per name, not per use */
 	make(&m, NULL, "dataset.record_length=5\ndataset.record_length=6");
 	CHECK_STR(notes(&m), "dataset.record_length is the old name of "
 			     "dataset.record_length_bytes\n");
 	unmake(&m);
-	/* DLIO has no such key, and never had */
+	/* DLIO never had this key */
 	make(&m, NULL, "model.model_size=5\nmodel.model_size=6");
 	CHECK_EQ(m.c.model.size_bytes, 6);
 	CHECK_STR(notes(&m), "model.model_size is read as "
@@ -206,11 +206,11 @@ static void times(void)
 	fails("train: {computation_time: fast}\n", NULL, "f.yaml:1:9",
 	      "is not a number");
 	fails("train: {computation_time: [1, 2]}\n", NULL, "f.yaml:1:9",
-	      "not a list");
+	      "is a list");
 	fails("train: {computation_time: {men: 1}}\n", NULL, "f.yaml:1:28",
 	      "did you mean train.computation_time.mean?");
 	fails(NULL, "train.computation_time={type: uniform, min: 2, max: 1}",
-	      key, "below its min");
+	      key, "below min");
 	fails(NULL, "train.computation_time={type: gamma, shape: 2}", key,
 	      "gamma needs");
 	fails(NULL, "train.computation_time={type: exponential}", key,
@@ -255,7 +255,7 @@ static void arguments(void)
 	      "checkpoint.ksm", "true");
 	make(&m, NULL, "hydra.job.chdir=True\nhydra.sweep.dir=x");
 	CHECK_EQ(m.rc, 0);
-	CHECK(strstr(notes(&m), "hydra.job.chdir is Hydra's own"));
+	CHECK(strstr(notes(&m), "hydra.job.chdir belongs to Hydra"));
 	unmake(&m);
 	make(&m, NULL, "workload=unet3d_h100\n++workload.train.epochs=2");
 	CHECK_STR(m.s.workload, "unet3d_h100");
@@ -264,14 +264,14 @@ static void arguments(void)
 	unmake(&m);
 	fails(NULL, "train.epochs", "train.epochs", "write key=value");
 	fails(NULL, "=3", "=3", "write key=value");
-	fails(NULL, "workload=", "workload", "needs a name");
+	fails(NULL, "workload=", "workload", "the name is empty");
 	fails(NULL, "train.epochs=", "train.epochs", "is not a count");
 	fails(NULL, "dataset.record_dims=[1", "dataset.record_dims:1:1",
 	      "not closed");
 	fails(NULL, "dataset.record_dims=[1,a]", "dataset.record_dims",
-	      "list of whole numbers");
-	fails(NULL, "dataset.format={a: 1}", "dataset.format", "not a map");
-	fails(NULL, "dataset=5", "dataset", "is a section");
+	      "list of integers");
+	fails(NULL, "dataset.format={a: 1}", "dataset.format", "a map where");
+	fails(NULL, "dataset=5", "dataset", "a section;");
 }
 
 static void interpolation(void)
@@ -292,13 +292,15 @@ static void interpolation(void)
 					     "2026-01-01-00-00-00"));
 	unmake(&m);
 	fails("output: {folder: '${oc.env:HOME}'}\n", NULL, "f.yaml:1:10",
-	      "${oc.env:HOME} cannot be resolved");
+	      "cannot resolve ${oc.env:HOME}");
 	fails(NULL, "output.folder=${output.folder}", "output.folder",
 	      "refers to itself");
 	fails(NULL, "output.folder=${now:%Q}", "output.folder",
-	      "not a time format");
-	fails(NULL, "output.folder=${now", "output.folder", "without a }");
-	fails(NULL, "train.epochs=${workload.x}", "train.epochs", "text only");
+	      "not a valid time format");
+	fails(NULL, "output.folder=${now", "output.folder",
+	      "without a closing");
+	fails(NULL, "train.epochs=${workload.x}", "train.epochs",
+	      "text values only");
 }
 
 static void suggestions(void)

@@ -1,7 +1,7 @@
 /*
- * Converting in memory's limits: rows dealt into buckets and back in the order
- * of the seed, whatever the memory; every allocation failing once; ended in the
- * middle of every phase.
+ * Conversion within memory limits: rows are distributed to buckets and return
+ * in the order of the seed, whatever the memory; every allocation fails once;
+ * conversions are aborted in every phase.
  */
 #include <sys/stat.h>
 
@@ -14,7 +14,7 @@
 
 #define GENES 40u
 
-/* Row i of a matrix that everybody can make. */
+/* Row i of a matrix, as a function of i. */
 struct row {
 	uint32_t n, place[GENES];
 	float value[GENES];
@@ -70,7 +70,7 @@ static struct pen_cells_spec make_spec(uint64_t n)
 	return s;
 }
 
-/* Rows one at a time; names by code, as a shuffle has them, or as text. */
+/* One row at a time; names as codes, as in a shuffle, or as strings. */
 static int put_row(struct pen_row_shuffle *d, struct pen_cells_writer *w,
 		   uint64_t i, struct pen_err *err)
 {
@@ -110,7 +110,7 @@ static bool is_row(const struct pen_cells_rows *r, uint64_t k, uint64_t i)
 	       memcmp((const float *)r->dense[0] + 2 * k, w.pca, 8) == 0;
 }
 
-/* All rows, in the order of the seed; an error only without memory. */
+/* All rows, in the order of the seed; fails only for lack of memory. */
 static int shuffle(uint64_t n, uint64_t seed, uint64_t memory,
 		   uint64_t *buckets)
 {
@@ -163,7 +163,7 @@ static void test_shuffle_refuses(void)
 
 	spec.nnz = (uint64_t)1 << 40;
 	CHECK_EQ(pen__row_shuffle_new(&d, &setup, &err), PEN_EINVAL);
-	CHECK(strstr(err.msg, "give at least") != NULL);
+	CHECK(strstr(err.msg, "set at least") != NULL);
 	spec = make_spec(10);
 	CHECK_EQ(pen__row_shuffle_new(&d, &setup, &err), 0);
 	for (uint64_t i = 0; i < 9; i++)
@@ -192,7 +192,7 @@ static void test_shuffle_nomem(void)
 	CHECK(i < 4000);
 }
 
-/* ---- converting ---- */
+/* ---- conversion ---- */
 
 static void write_source(const char *path, uint64_t n)
 {
@@ -227,7 +227,7 @@ static void write_source(const char *path, uint64_t n)
 	pen__cells_writer_close(w);
 }
 
-/* Ends it in the middle of a phase. */
+/* Aborts in the middle of a phase. */
 static int stop(void *arg, enum pen_convert_phase phase, uint64_t done,
 		uint64_t total)
 {
@@ -285,7 +285,7 @@ static void test_convert(void)
 	}
 }
 
-/* Ended from outside, in any phase: nothing is left. */
+/* Aborted in any phase: no file remains. */
 static void test_ended(void)
 {
 	struct pen_err err = { 0 };
@@ -319,7 +319,7 @@ static void test_nomem(void)
 		rc = convert(from, to, i % 2, NULL, &err);
 		count = pen__mem_count();
 		pen__mem_fail_nth(0, false);
-		/* a thread that does not start is short of memory, too */
+		/* a thread that cannot be started counts as lack of memory */
 		if (!CHECK(rc == 0 || rc == PEN_ENOMEM ||
 			   strstr(err.msg, "cannot start thread")))
 			fprintf(stderr, "  %d: %s: %s\n", (int)i, err.where,

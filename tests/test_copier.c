@@ -1,5 +1,5 @@
-/* Rows copied by several threads are the same rows; several callers at once;
- * ids that are no row. */
+/* Rows copied by several threads are the same rows; several callers at the same
+ * time; ids that are not rows. */
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/team.h"

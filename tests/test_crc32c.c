@@ -1,4 +1,4 @@
-/* CRC-32C: published values, and the fast way against the table. */
+/* CRC-32C: published values, and the fast code against the table. */
 #include "base/rng.h"
 #include "codec/crc32c.h"
 #include "test.h"

@@ -1,4 +1,4 @@
-/* csv against pandas: values, damage, and what we write. */
+/* csv against pandas: values, damage and writing. */
 #include <locale.h>
 #include <math.h>
 
@@ -17,7 +17,7 @@ static void test_damage(void)
 	free(p);
 }
 
-/* Numbers are written with a point in every locale, and come back. */
+/* Numbers have a decimal point in every locale, and read back exactly. */
 static void test_write(void)
 {
 	static const float xs[][3] = { { 0.1f, -1, 1e-20f },
@@ -34,7 +34,7 @@ static void test_write(void)
 	struct pen_err err = { 0 };
 	char path[128];
 
-	setlocale(LC_ALL, "de_DE.UTF-8"); /* where there is one */
+	setlocale(LC_ALL, "de_DE.UTF-8"); /* if it is installed */
 	snprintf(path, sizeof(path), "%s/w/f.csv", golden_dir);
 	CHECK_EQ(eng_write(path, "csv", "", &t, &err), 0);
 	formats_write_nomem("csv", NULL, 0, &t);
@@ -60,7 +60,7 @@ static void test_write(void)
 	CHECK_EQ(eng_write(path, "csv", "", &t, &err), PEN_EINVAL);
 }
 
-/* Every float comes back as it was, in as few digits as printf needs. */
+/* Every float reads back exactly, with as few digits as printf needs. */
 static void test_shortest(void)
 {
 	static double xs[4096];
@@ -73,7 +73,7 @@ static void test_shortest(void)
 		const double u = pen__rng_double(&rng);
 
 		xs[i] = ldexp(u - 0.5, (int)(i % 48) - 24);
-		if (i % 3 == 0) /* few digits, and next to powers of ten */
+		if (i % 3 == 0) /* few digits, and near powers of ten */
 			xs[i] = round(u * 1e5) / pow(10, i % 8);
 		if (i % 16 == 0)
 			xs[i] = nextafter(pow(10, (int)(i / 16 % 16) - 8),

@@ -1,6 +1,6 @@
 /*
- * The dictionary of one process: what it holds, what it lends, what it takes,
- * how it says no; and with several threads.
+ * The dictionary in one process: storing, lending, removing, errors; and with
+ * several threads.
  */
 #include "ddict.h"
 
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/team.h"
 
-/* Every byte costs ThreadSanitizer several. */
+/* ThreadSanitizer takes several times the memory. */
 #ifdef __SANITIZE_THREAD__
 #define LARGE_MIB 16
 #define HUGE_NEEDS UINT64_MAX
@@ -48,7 +48,7 @@ static void basics(void)
 	CHECK(has(d, num(0), NULL, 0));
 	CHECK_EQ(pen_ddict_contains(d, (struct pen_key){ other, 3 }, NULL), 0);
 	CHECK_EQ(pen_ddict_contains(d, num(0), NULL), 1);
-	/* a number and the same eight bytes are two keys */
+	/* a number and the same eight bytes are different keys */
 	CHECK_EQ(pen_ddict_contains(
 			 d, (struct pen_key){ "\7\0\0\0\0\0\0\0", 8 }, NULL),
 		 0);
@@ -96,7 +96,7 @@ static int stop_at_once(void *arg, struct pen_key k)
 	return 42;
 }
 
-/* Many at once, in any order, some of them not there; and what they take. */
+/* Many keys per call, in any order, some absent; and the memory they take. */
 static void many(void)
 {
 	enum { N = 20000, KB = 1024 };
@@ -155,7 +155,7 @@ static void many(void)
 	pen__free(bytes);
 }
 
-/* One by one the index grows; it stays within the same bounds. */
+/* The index grows key by key, within the same bounds. */
 static void one_by_one(void)
 {
 	enum { N = 10000 };
@@ -180,7 +180,7 @@ static void one_by_one(void)
 	pen_ddict_close(d);
 }
 
-/* What was lent stays, whatever becomes of the key; then it is reused. */
+/* A lent value stays valid, whatever becomes of the key; then it is reused. */
 static void lent(void)
 {
 	struct pen_ddict *d = open_sized("memory=8MiB");
@@ -212,7 +212,7 @@ static void lent(void)
 	CHECK_EQ(wrong, 0);
 	pen_got_free(g);
 	pen_got_free(second);
-	/* far more than fits: dead ones are used again */
+	/* far more than fits: dead values are reused */
 	for (uint64_t t = 30; t < 300; t++)
 		for (uint64_t i = 0; i < 64; i++)
 			wrong += pen_ddict_put(d, k[i], made(i, t, buf),
@@ -221,7 +221,7 @@ static void lent(void)
 	pen_ddict_close(d);
 }
 
-/* One that is lent for long does not hold up what came after it. */
+/* A value that is lent for long does not block the reuse of later ones. */
 static void lent_long(void)
 {
 	struct pen_ddict *d = open_sized("memory=4MiB");
@@ -245,12 +245,12 @@ static void lent_long(void)
 	pen_ddict_close(d);
 }
 
-/* Against a list of what should be there, in little memory. */
+/* Compared with a list of the expected content, with little memory. */
 static void random_use(void)
 {
 	enum { KEYS = 300, OPS = 40000 };
 	struct pen_ddict *d = open_sized("memory=1536KiB");
-	static uint64_t turn_of[KEYS]; /* 0: not there */
+	static uint64_t turn_of[KEYS]; /* 0: absent */
 	struct pen_rng rng = pen__rng(5, 6);
 	uint8_t buf[MOST + 16];
 	uint64_t wrong = 0, there = 0, full = 0, turn;
@@ -311,10 +311,10 @@ static void budget(void)
 	CHECK(n > 1500 && length(d) == n);
 	CHECK(has(d, num(n - 1), big, 1000));
 	CHECK_EQ(pen_ddict_contains(d, num(n), NULL), 0);
-	/* another of the same size does not fit, even in its own place */
+	/* another of the same size does not fit, even in its place */
 	CHECK_EQ(pen_ddict_pop(d, num(0), NULL, NULL), 0);
 	CHECK_EQ(pen_ddict_put(d, num(n), value(big, 1000), &err), 0);
-	/* neighbours that were freed become one */
+	/* freed neighbours are merged */
 	for (uint64_t i = 1; i < 1000; i++)
 		CHECK_EQ(pen_ddict_pop(d, num(i), NULL, NULL), 0);
 	CHECK_EQ(pen_ddict_put(d, num(1), value(big, 150000), &err), 0);
@@ -328,7 +328,7 @@ static void budget(void)
 	pen__free(big);
 }
 
-/* One that has no room for another index can be cleared all the same. */
+/* A dictionary without room for another index can still be cleared. */
 static void clear_full(void)
 {
 	const char *const set[] = { "memory=4MiB", "keys=100000" };
@@ -401,7 +401,7 @@ static void wrong_settings(void)
 	}
 }
 
-/* A value beyond all steps and limits of the arena. */
+/* A value larger than all steps and limits of the arena. */
 static void large(void)
 {
 	const uint64_t n = (uint64_t)LARGE_MIB << 20;
@@ -424,8 +424,9 @@ static void large(void)
 	pen__free(big);
 }
 
-/* 1 GiB, where that much memory can be had: pages come from the kernel and go
- * back at once. What is read is never written, so it takes none. */
+/* 1 GiB, if the machine has that much memory: pages come from the kernel and
+ * are returned immediately. The source is never written, so it takes no
+ * memory. */
 static void huge(void)
 {
 	const uint64_t n = (uint64_t)1 << 30, step = n / 16 - 1;

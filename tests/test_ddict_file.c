@@ -1,6 +1,6 @@
 /*
- * Dictionaries in files: saved, mapped, read in again, by as many shards as
- * before; and files that are cut off, changed, or something else.
+ * Dictionaries in files: saved, mapped, read again, by the same number of
+ * shards; and files that are truncated, changed, or something else.
  */
 #include "ddict.h"
 
@@ -122,7 +122,7 @@ static void spit(const uint8_t *p, size_t n)
 	close(fd);
 }
 
-/* Whether it opens, and if so, every key is looked up. */
+/* Tries to open it, and if that works, looks up every key. */
 static int try(bool verify)
 {
 	const char *const set[] = { "restore=" FILE_NAME,
@@ -158,7 +158,7 @@ static void damaged(void)
 		CHECK(try(false) < 0);
 	}
 	for (int i = 0; i < 600; i++) {
-		/* every byte of the head, then anywhere */
+		/* every byte of the header, then anywhere */
 		const size_t at =
 			i < 120 ? (size_t)i
 				: 4096 + pen__rng_below(&rng, n - 4096);
@@ -175,7 +175,7 @@ static void damaged(void)
 	pen__free(p);
 }
 
-/* A key that was changed is not found where the index has it. */
+/* A changed key is not found at its place in the index. */
 static void damaged_key(void)
 {
 	const char *const set[] = { "restore=" FILE_NAME, "writable=true",
@@ -206,8 +206,8 @@ static int see_key(void *arg, struct pen_key k)
 	return 0;
 }
 
-/* What is still there is got, or an error; never a signal, never zeros that
- * were not put. */
+/* Values that still exist are returned, others are an error; never a signal,
+ * never zeros that were not put. */
 static void use_cut(struct pen_ddict *d, size_t n)
 {
 	static uint8_t buf[MOST + 16];
@@ -221,7 +221,7 @@ static void use_cut(struct pen_ddict *d, size_t n)
 		int rc = pen_ddict_get(d, k, buf, &len, &err);
 
 		CHECK_EQ(rc, PEN_ESTALE);
-		CHECK(strstr(err.msg, "cut short") != NULL);
+		CHECK(strstr(err.msg, "truncated") != NULL);
 		CHECK(strstr(err.where, FILE_NAME) != NULL);
 		rc = pen_ddict_get_many(d, &k, 1, &g, &err);
 		CHECK_EQ(rc, PEN_ESTALE);
@@ -236,7 +236,7 @@ static void use_cut(struct pen_ddict *d, size_t n)
 	CHECK_EQ(stats_of(d).total_bytes, n);
 }
 
-/* A file that is cut short, or emptied and written anew, while it is mapped. */
+/* A file that is truncated, or emptied and rewritten, while it is mapped. */
 static void cut_short(void)
 {
 	const char *const set[] = { "restore=" FILE_NAME };
@@ -250,14 +250,14 @@ static void cut_short(void)
 	CHECK_EQ(pen_ddict_persist(d, FILE_NAME, NULL), 0);
 	pen_ddict_close(d);
 	p = slurp(&n);
-	to[0] = n - 16; /* within the last page: no signal comes of it */
+	to[0] = n - 16; /* within the last page: raises no signal */
 	to[1] = (n - 1) & ~(size_t)4095;
 	to[2] = n / 2;
 	to[3] = 4096 + 100;
 	to[4] = 4096;
 	to[5] = 100;
 	to[6] = 0;
-	to[7] = n; /* 0, and as long as before */
+	to[7] = n; /* 0, and the original size */
 	for (int i = 0; i < 8; i++) {
 		spit(p, n);
 		d = open_with(set, 1);
@@ -271,7 +271,7 @@ static void cut_short(void)
 	pen__free(p);
 }
 
-/* What a program that was killed had begun to save is removed. */
+/* Temporary files of a killed program are removed. */
 static void left_over(void)
 {
 	const char *stale = FILE_NAME ".2000000000.tmp";
@@ -284,7 +284,7 @@ static void left_over(void)
 	pen_ddict_close(d);
 }
 
-/* The disk is full amid many pieces. */
+/* The disk fills up in the middle of a save. */
 static void no_room(void)
 {
 	struct rlimit was, low;

@@ -1,8 +1,7 @@
 /*
- * Ranks that are processes without a launcher, so nobody ends the others when
- * one fails or dies: an allocation that fails on one rank is an error on all of
- * them, and a rank that is killed, wherever the others are, leaves none
- * waiting.
+ * Ranks that are processes without a launcher, so nothing ends the others when
+ * one fails or dies: an allocation that fails on one rank is an error on all,
+ * and a killed rank leaves none waiting, wherever the others are.
  */
 #include "ddict.h"
 #include "procs.h"
@@ -23,15 +22,15 @@
 
 #define SAVED "ddict.ranks"
 
-/* Exit codes of who failed, or should have. */
+/* Exit codes of ranks that failed, or should have. */
 enum { FAILED_ONE, WRONG, NOT_REACHED };
 
 struct way {
 	const char *set[4];
 	uint32_t n;
-	bool hosts; /* each rank is one */
+	bool hosts; /* each rank is a host of its own */
 	int who;
-	uint64_t nth; /* allocation that fails there */
+	uint64_t nth; /* number of the allocation that fails there */
 };
 
 static struct pen_ddict *open_way(struct pen_comm *c, const struct way *w)
@@ -68,8 +67,8 @@ static uint64_t get_all(struct pen_ddict *d)
 	return wrong;
 }
 
-/* Whether it failed; if so on all, with the reason where it was, and the name
- * of that rank where it was not. */
+/* Returns whether it failed; if so on all ranks, with the cause on the failed
+ * one and its number on the others. */
 static bool same_for_all(struct pen_comm *c, const struct way *w, int rc,
 			 const struct pen_err *err)
 {
@@ -88,7 +87,7 @@ static bool same_for_all(struct pen_comm *c, const struct way *w, int rc,
 	return true;
 }
 
-/* Runs short of memory on one rank, when opening, saving or restoring. */
+/* Runs out of memory on one rank when opening, saving or restoring. */
 static int short_open(struct pen_comm *c, void *arg)
 {
 	const struct way *w = arg;
@@ -104,7 +103,7 @@ static int short_open(struct pen_comm *c, void *arg)
 	reached = pen__mem_count() >= w->nth;
 	pen__mem_fail_nth(0, false);
 	CHECK_EQ(!rc, d != NULL);
-	/* some of it can be done without: a way round is taken then */
+	/* some memory is optional: the fallback is used */
 	if (!same_for_all(c, w, rc, &err)) {
 		if (!saved)
 			put_all(d, 1);
@@ -171,7 +170,7 @@ static void run_short(int (*fn)(struct pen_comm *, void *), struct way w)
 
 /* --- ranks that are killed --- */
 
-static int pipes[2]; /* for children that outlive who forked them */
+static int pipes[2]; /* for children that outlive their parents */
 
 struct death {
 	struct way w;
@@ -179,7 +178,7 @@ struct death {
 	bool forks;
 };
 
-/* A child that has all the sockets of its parent, and stays. */
+/* A child that inherits all sockets of its parent, and stays. */
 static void leave_child(void)
 {
 	char c;
@@ -210,7 +209,7 @@ static int one_step(struct pen_comm *c, struct pen_ddict *d, const char *in,
 	return rc;
 }
 
-/* Rank 1 is killed amid what all do; the others get to know of it, and close
+/* Rank 1 is killed during a common operation; the others notice, and close
  * without waiting. */
 static int dies(struct pen_comm *c, void *arg)
 {
@@ -226,7 +225,7 @@ static int dies(struct pen_comm *c, void *arg)
 			leave_child();
 		if (c->rank == 1 && i == 100)
 			raise(SIGKILL);
-		/* memory of one machine outlives who made it */
+		/* shared memory outlives its creator */
 		if (!t->w.hosts && i > 1000)
 			rc = pen__comm_barrier(c, &err);
 		else
@@ -256,10 +255,10 @@ static void killed(const char *in, bool hosts, bool forks)
 	CHECK(WIFSIGNALED(status[1]) && WTERMSIG(status[1]) == SIGKILL);
 }
 
-/* --- files that are cut short --- */
+/* --- truncated files --- */
 
-/* Every rank has its shard in a file, and asks the other for what is not there
- * any more. */
+/* Every rank has its shard in a file, and requests values that were truncated
+ * on the other. */
 static int served_cut(struct pen_comm *c, void *arg)
 {
 	const struct way *w = arg;
@@ -277,7 +276,7 @@ static int served_cut(struct pen_comm *c, void *arg)
 		struct pen_got *g;
 
 		nstale += pen_ddict_get_many(d, &k, 1, &g, &err) == PEN_ESTALE;
-		CHECK(strstr(err.msg, "cut short") != NULL);
+		CHECK(strstr(err.msg, "truncated") != NULL);
 	}
 	CHECK_EQ(nstale, KEYS);
 	CHECK_EQ(pen__comm_barrier(c, &err), 0);
@@ -286,7 +285,7 @@ static int served_cut(struct pen_comm *c, void *arg)
 	return test_failures ? WRONG : 0;
 }
 
-/* A value that is gone when it is to be sent ends the call. */
+/* A value that is missing when it is to be sent ends the call. */
 static int sends_cut(struct pen_comm *c, void *arg)
 {
 	const uint64_t n = 1 << 20;
@@ -304,7 +303,7 @@ static int sends_cut(struct pen_comm *c, void *arg)
 		CHECK_EQ(ftruncate(fd, 4096), 0);
 		CHECK_EQ(pen_ddict_put(d, k, value(p, n), &err), PEN_EIO);
 		if (!CHECK(strstr(err.where, "rank 1") &&
-			   strstr(err.msg, "cut short")))
+			   strstr(err.msg, "truncated")))
 			fprintf(stderr, "%s: %s\n", err.where, err.msg);
 	}
 	CHECK_EQ(pen__comm_barrier(c, &err), 0);

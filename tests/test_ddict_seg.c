@@ -1,7 +1,6 @@
 /*
- * One shard from inside: what is lent stays when the epochs that records are
- * marked with come round; a writer that dies anywhere leaves all of the memory
- * behind; keys whose hashes meet.
+ * Internals of a shard: lent values stay valid when the epoch bits of records
+ * wrap around; a writer that dies anywhere loses no memory; colliding hashes.
  */
 #include "ddict.h"
 
@@ -37,7 +36,7 @@ static bool is(struct pen_seg *s, uint64_t key, uint64_t turn)
 	return ok;
 }
 
-/* Values are lent before, at and after the point where epochs come round. */
+/* Values are lent before, at and after the wrap-around. */
 static void epochs_come_round(void)
 {
 	const uint64_t half = (uint64_t)1 << (PEN_BORN_BITS - 1);
@@ -72,7 +71,7 @@ static void epochs_come_round(void)
 	CHECK_EQ(wrong, 0);
 }
 
-/* Takes the lock, spoils what may be spoilt, and dies. */
+/* Takes the lock, corrupts what a dying writer may corrupt, and dies. */
 static void die_inside(struct pen_seg *s)
 {
 	if (pen__seg_lock(s, NULL))
@@ -105,7 +104,7 @@ static void writer_dies(void)
 		CHECK_EQ(status, 0);
 		for (uint64_t i = 0; i < 200; i++)
 			wrong += !is(s, i, i);
-		/* more than fits, over and over */
+		/* more than fits, again and again */
 		for (uint64_t i = 0; i < 2000; i++)
 			wrong += put(s, 200 + i % 100, i);
 	}
@@ -116,7 +115,8 @@ static void writer_dies(void)
 	pen__seg_close(s);
 }
 
-/* A small table, filled, emptied and filled again: marks do not pile up. */
+/* A small table, filled, emptied and refilled: deletion marks do not
+ * accumulate. */
 static void come_and_go(void)
 {
 	struct pen_seg *s;
@@ -141,7 +141,7 @@ static void come_and_go(void)
 
 #define LARGE ((uint64_t)5 << 19)
 
-/* Dies of what it copies from, with its block noted and no lock held. */
+/* Dies while copying its input, with its block noted and no lock held. */
 static void die_copying(struct pen_seg *s)
 {
 	const struct rlimit none = { 0, 0 };
@@ -155,7 +155,7 @@ static void die_copying(struct pen_seg *s)
 	_exit(pen__shard_put(s, &k, &v, 1, NULL) ? 1 : 2);
 }
 
-/* The block goes back, also when nothing else was freed since. */
+/* The block is reclaimed even if nothing else was freed since. */
 static void copier_dies(void)
 {
 	struct pen_key k = num(2);
@@ -181,7 +181,7 @@ static void copier_dies(void)
 	pen__seg_close(s);
 }
 
-/* The index has to grow for a value that takes what is left. */
+/* The index must grow for a value that takes the remaining space. */
 static void index_beside_large(void)
 {
 	struct pen_key k = num(1000000);

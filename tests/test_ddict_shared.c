@@ -1,7 +1,7 @@
 /*
- * One dictionary, several processes: all write and read at once, any of them
- * is killed at any moment, and the rest goes on with whole values, all of the
- * memory, and nothing left behind at the end.
+ * One dictionary in several processes: all read and write concurrently, any of
+ * them is killed at any time, and the rest continue with complete values, all
+ * of the memory, and nothing left behind at the end.
  */
 #include "ddict.h"
 
@@ -30,7 +30,7 @@ static struct pen_ddict *attach(void)
 	return open_with(set, 2);
 }
 
-/* Some operations, checked; how many went wrong. */
+/* Runs some operations, checked; returns how many failed. */
 static uint64_t use(struct pen_ddict *d, struct pen_rng *rng, uint64_t turn,
 		    int ops)
 {
@@ -68,7 +68,7 @@ static uint64_t use(struct pen_ddict *d, struct pen_rng *rng, uint64_t turn,
 	return wrong;
 }
 
-/* Every key once, every value whole; how many there are. */
+/* Every key once, every value complete; returns their number. */
 static int look(void *arg, struct pen_key k)
 {
 	uint64_t *seen = arg;
@@ -161,7 +161,7 @@ static void forever(int me)
 			_exit(1);
 }
 
-/* Whoever is killed, wherever it was: the others do not notice. */
+/* Killing a process at any point does not affect the others. */
 static void killed(void)
 {
 	struct pen_ddict *d = attach();
@@ -190,7 +190,7 @@ static void killed(void)
 	pen_ddict_close(d);
 }
 
-static int both[2]; /* a pair of sockets: a word when a child is ready */
+static int both[2]; /* a socket pair: a byte when a child is ready */
 
 static void tell(void)
 {
@@ -233,8 +233,8 @@ static void killed_reader(void)
 	await();
 	CHECK_EQ(stats_of(d).nprocesses, 2);
 	kill(pid, SIGKILL);
-	/* not reaped yet: it is a zombie, which holds nothing any more, and is
-	 * none of those who have it */
+	/* not reaped yet: a zombie holds nothing, and is not counted as a
+	 * user */
 	CHECK_EQ(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	CHECK_EQ(stats_of(d).nprocesses, 1);
 	wrong += use(d, &rng, 1, 10000);
@@ -270,7 +270,7 @@ static void newcomer(int arg)
 	_exit(0);
 }
 
-/* The name outlives who made it, and not the last who has it. */
+/* The name outlives its creator, but not the last user. */
 static void creator_goes(void)
 {
 	const char *const set[] = { setting, "create=false" };
@@ -306,7 +306,7 @@ static void heir(int arg)
 	_exit(atomic_load(&test_failures) ? 2 : 0);
 }
 
-/* A forked child has it without a name, as a process of its own. */
+/* A forked child uses it without the name, as a separate process. */
 static void forked(void)
 {
 	struct pen_got *g;
@@ -323,7 +323,7 @@ static void forked(void)
 	pen_ddict_close(inherited);
 }
 
-/* Eight at once: one of them makes it, all have the same. */
+/* Eight at the same time: one creates it, all use the same. */
 static void racer(int me)
 {
 	struct pen_ddict *d = attach();

@@ -1,11 +1,11 @@
 /*
- * Decoders, in every format: against Pillow and NumPy, damaged in every place,
- * without memory. And what every decoder of the registry must do.
+ * Decoders in every format, against Pillow and NumPy: damage in every place,
+ * out of memory, and the rules for all decoders of the registry.
  */
 #include "decode_driver.h"
 #include "formats.h"
 
-/* What np.save, Pillow and a hand wrote, one for each decoder. */
+/* One value per decoder, written by np.save, Pillow or by hand. */
 static const struct {
 	const char *decoder, *file;
 	const char *text;
@@ -19,7 +19,7 @@ static const struct {
 	{ "json", NULL, "{\"t\": \"\\u00e9x\", \"n\": -12.5, \"o\": [1, {}]}" },
 };
 
-/* Some value, so that a check can be told from a crash. */
+/* A valid value, to tell a failed check from a crash. */
 static void try_value(const struct pen_decoder *d, const uint8_t *p, size_t n,
 		      struct pen_scratch *scratch)
 {
@@ -94,7 +94,7 @@ static void test_registry(void)
 	}
 }
 
-/* In a record, with its checksum and without. */
+/* In a record, with and without its checksum. */
 static void test_damage(void)
 {
 	const struct pen_opts_kv jpeg[] = { { "decode.v", "jpeg" },

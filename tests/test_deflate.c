@@ -1,4 +1,4 @@
-/* crc32, inflate and deflate, and the scratch they work in. */
+/* crc32, inflate, deflate and their scratch memory. */
 #include "base/mem.h"
 #include "codec/deflate.h"
 #include "test.h"
@@ -25,7 +25,7 @@ static void test_crc(void)
 	CHECK_EQ(pen__crc32(0xcbf43926u, NULL, 0), 0xcbf43926u);
 }
 
-/* Each output in an allocation of its own, so that a step too far shows. */
+/* Separate allocations for outputs, so that overflows are detected. */
 static int inflate_to(struct pen_scratch *s, const uint8_t *in, size_t n,
 		      const uint8_t *want, size_t out_len)
 {
@@ -86,7 +86,7 @@ static void test_damage(struct pen_scratch *s)
 	}
 }
 
-/* The beginning comes out of a part of the input and into little room. */
+/* The start can be inflated from part of the input into a small buffer. */
 static void test_start(struct pen_scratch *s)
 {
 	uint8_t *in = malloc(N), *packed = malloc(pen__deflate_bound(N));

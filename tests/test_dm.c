@@ -1,7 +1,7 @@
 /*
- * Samples of paragraph vectors through the engine: every sequence once an
- * epoch, short ones too, the same content however it is loaded, and other
- * noise in every epoch. And the vocabulary, by any number of threads.
+ * Paragraph-vector samples through the engine: every sequence once per epoch,
+ * even short ones, the same content however it is loaded, and different noise
+ * in every epoch. And the vocabulary, with any number of threads.
  */
 #include "test.h"
 
@@ -72,7 +72,7 @@ static void vocabularies(void)
 	pen__text_fini(&one);
 }
 
-/* Sums of each field, of each epoch. */
+/* Sums of each field in each epoch. */
 static void epochs(const char *how, uint64_t sum[EPOCHS][FIELDS])
 {
 	struct pen_err err;

@@ -1,7 +1,7 @@
 /*
- * Emulated times: every distribution's mean and variance against theory, with
- * fixed seeds and bounds of five standard errors; and that a draw is a
- * function of its stream.
+ * Emulated times: mean and variance of every distribution compared with theory,
+ * with fixed seeds and bounds of five standard errors; a draw is a function of
+ * its stream.
  */
 #include "test.h"
 
@@ -17,7 +17,7 @@ struct law {
 	double mean, var, kurt; /* kurt: fourth central moment / var^2 */
 };
 
-/* Bytes are compared, so that -0 and 0 are not alike. */
+/* Compares bytes, so that -0 and 0 differ. */
 static bool same(double a, double b)
 {
 	return memcmp(&a, &b, sizeof(a)) == 0;
@@ -51,7 +51,7 @@ static void check_law(const struct law *l, uint64_t seed)
 			pen__time_mean(&l->t), l->mean);
 }
 
-/* Moments of |x|, x normal: by summing over its density. */
+/* Moments of |x|, x normal, by numerical integration. */
 static struct law folded(double m, double s)
 {
 	struct law l = { .name = "folded normal",
@@ -138,7 +138,7 @@ static void edges(void)
 	CHECK(same(pen__time_draw(&none, &g), 0));
 	CHECK(same(pen__time_draw(&below, &g), 0.5));
 	CHECK(same(pen__time_mean(&below), 0.5));
-	/* in nanoseconds it has to fit */
+	/* must fit in nanoseconds */
 	CHECK(pen__time_draw(&long_one, &g) <= 1e9);
 }
 

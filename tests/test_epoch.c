@@ -1,7 +1,7 @@
 /*
  * Epochs cut short (epoch_batches=), in one order (reshuffle=false), read and
- * dropped (decode=false), and the hook that is called for rows as they are
- * made: what is delivered is what a plain run delivers, only less of it.
+ * dropped (decode=false), and the hook that is called for completed rows: what
+ * is delivered is what a plain run delivers, only less of it.
  */
 #include "take.h"
 
@@ -58,7 +58,7 @@ static void check_short(const struct eng_set *s, const char *how, uint64_t want,
 	l = take_open(s, text, "store=posix");
 	if (!l)
 		return;
-	if (want <= full) /* else the whole epoch, with its tail */
+	if (want <= full) /* else the entire epoch, with its tail */
 		CHECK_EQ(pen_loader_nbatches(l), want);
 	CHECK_EQ(order_of(&o, l), PEN_END);
 	for (unsigned e = 0; e < EPOCHS; e++)
@@ -66,7 +66,7 @@ static void check_short(const struct eng_set *s, const char *how, uint64_t want,
 			 want <= full ? want : whole->nbatches[e]);
 	if (!CHECK(is_prefix(&o, whole)))
 		fprintf(stderr, "  %s %s\n", s->name, text);
-	if (l->shared) /* held for a batch that never comes: for ever */
+	if (l->shared) /* held for a batch that never comes: forever */
 		CHECK_EQ(pen__units_bytes(&l->units), 0);
 	CHECK_EQ(pen_loader_next(l, &(struct pen_batch *){ NULL }, NULL),
 		 PEN_END);
@@ -168,7 +168,7 @@ static void test_past(const char *set)
 	CHECK_EQ(b->epoch, 1);
 	CHECK_EQ(b->position, 0);
 	pen_batch_unref(b);
-	/* and back: within it, it goes on */
+	/* and back: within it, it continues */
 	pen_loader_state(l, &st);
 	CHECK_EQ(pen_loader_restore(a, &st, NULL), 0);
 	CHECK_EQ(pen_loader_next(a, &b, NULL), 0);
@@ -209,7 +209,7 @@ static void test_reshuffle(const char *set, const char *sampler)
 	CHECK_EQ(pen_loader_restore(again, &st, NULL), PEN_EINVAL);
 	pen_loader_state(again, &st);
 	CHECK_EQ(pen_loader_restore(l, &st, NULL), PEN_EINVAL);
-	/* its own state is taken, and the order goes on */
+	/* its own state is accepted, and the order continues */
 	st.epoch = 2;
 	st.position = 4;
 	CHECK_EQ(pen_loader_restore(again, &st, NULL), 0);
@@ -268,8 +268,8 @@ static void test_dropped(const struct eng_set *s, const char *store)
 			(unsigned long long)got, (unsigned long long)want);
 }
 
-/* What is not there is an error, though nobody looks at it: a file that goes
- * (len < 0) or ends early before it is opened. */
+/* Missing data is an error, even if it is dropped: a file that is removed (len
+ * < 0) or truncated before it is opened. */
 static void test_missing(const struct eng_set *s, off_t len)
 {
 	struct pen_err err = { 0 };

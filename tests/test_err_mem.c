@@ -10,15 +10,15 @@ static void err_basic(void)
 {
 	struct pen_err e = { 0 };
 
-	CHECK_EQ(pen__fail(&e, PEN_EDATA, "a/b.npy", "magic is %d, not %d", 1,
+	CHECK_EQ(pen__fail(&e, P_DAMAGED, "a/b.npy", "magic is %d, not %d", 1,
 			   2),
 		 PEN_EDATA);
 	CHECK_EQ(e.code, PEN_EDATA);
 	CHECK_EQ(e.sys, 0);
 	CHECK_STR(e.where, "a/b.npy");
 	CHECK_STR(e.msg, "magic is 1, not 2");
-	CHECK_EQ(pen__fail(NULL, PEN_EINVAL, "x", "y"), PEN_EINVAL);
-	CHECK_EQ(pen__fail(&e, PEN_EINVAL, NULL, "y"), PEN_EINVAL);
+	CHECK_EQ(pen__fail(NULL, P_BAD_VALUE, "x", "y"), PEN_EINVAL);
+	CHECK_EQ(pen__fail(&e, P_BAD_VALUE, NULL, "y"), PEN_EINVAL);
 	CHECK_STR(e.where, "");
 	pen__err_where(&e, "found later");
 	CHECK_STR(e.where, "found later");
@@ -38,7 +38,37 @@ static void err_sys(void)
 	CHECK_EQ(pen__fail_sys(&e, ENOMEM, "/f", "cannot map"), PEN_ENOMEM);
 	CHECK_EQ(pen__fail_sys(NULL, ENOENT, "/f", "x"), PEN_ENOTFOUND);
 	CHECK_EQ(pen__fail_nomem(&e, "/f", 77), PEN_ENOMEM);
-	CHECK_STR(e.msg, "out of memory: 77 B asked for");
+	CHECK_STR(e.msg, "out of memory: cannot allocate 77 B");
+}
+
+/* Code and number agree, and no error is P000. */
+static void err_numbers(void)
+{
+	static const int codes[] = { PEN_ENOMEM,    PEN_EINVAL, PEN_EIO,
+				     PEN_EDATA,	    PEN_ESTALE, PEN_ENOTSUP,
+				     PEN_ENOTFOUND, PEN_ECLOSED };
+	struct pen_err e = { 0 }, cause = { .code = PEN_EIO };
+
+	pen__fail_sys(&e, ENOTDIR, "/f", "cannot create");
+	CHECK_EQ(e.number, P_IO);
+	CHECK_EQ(pen__err_code(&e, PEN_ENOTFOUND), PEN_ENOTFOUND);
+	CHECK_EQ(e.code, PEN_ENOTFOUND);
+	CHECK_EQ(e.number, P_NOT_FOUND);
+	CHECK_EQ(pen__err_code(NULL, PEN_EIO), PEN_EIO);
+	pen__fail(&e, P_CHECKSUM, "f", "differs");
+	pen__err_code(&e, PEN_EDATA); /* nothing is lost */
+	CHECK_EQ(e.number, P_CHECKSUM);
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+		CHECK_EQ(pen__fail(&e, codes[i], "f", "x"), codes[i]);
+		CHECK(e.number > 0);
+		cause.code = codes[i];
+		cause.number = 0;
+		CHECK_EQ(pen__fail_as(&e, &cause, "f", "x"), codes[i]);
+		CHECK(e.number > 0);
+		cause.number = 123456789; /* from another process */
+		CHECK_EQ(pen__fail_as(&e, &cause, "f", "x"), codes[i]);
+		CHECK(e.number > 0 && e.number < 1000);
+	}
 }
 
 static void err_long(void)
@@ -48,7 +78,7 @@ static void err_long(void)
 
 	memset(text, 'x', sizeof(text));
 	memcpy(text + sizeof(text) - 10, "/last.npy", 10);
-	pen__fail(&e, PEN_EIO, text, "%s", text);
+	pen__fail(&e, P_IO, text, "%s", text);
 	CHECK_EQ(strlen(e.where), sizeof(e.where) - 1);
 	CHECK(!strncmp(e.where, "...xxx", 6));
 	CHECK_STR(e.where + strlen(e.where) - 9, "/last.npy");
@@ -57,13 +87,13 @@ static void err_long(void)
 	pen__fail_sys(&e, EACCES, text, "%s", text);
 	CHECK_EQ(strlen(e.msg), sizeof(e.msg) - 1);
 	CHECK_STR(e.msg + strlen(e.msg) - 3, "...");
-	/* a strerror that does not fit any more */
+	/* a strerror that no longer fits */
 	pen__fail_sys(&e, EACCES, "f", "%.250s", text);
 	CHECK_EQ(strlen(e.msg), sizeof(e.msg) - 1);
 	CHECK_STR(e.msg + strlen(e.msg) - 3, "...");
 }
 
-/* Cut text is still UTF-8, and as much of it as fits is there. */
+/* Cut text is still UTF-8, with as much of it as fits. */
 static void err_utf8(void)
 {
 	struct pen_err e = { 0 };
@@ -76,7 +106,7 @@ static void err_utf8(void)
 		for (unsigned i = 0; i < 280; i++)
 			memcpy(text + shift + 3 * i, "\xe2\x82\xac", 3);
 		text[shift + 3 * 280] = '\0';
-		pen__fail(&e, PEN_EIO, text, "%s", text);
+		pen__fail(&e, P_IO, text, "%s", text);
 		n = strlen(e.msg);
 		CHECK(n > sizeof(e.msg) - 4 && n < sizeof(e.msg));
 		CHECK_STR(e.msg + n - 3, "...");
@@ -185,6 +215,7 @@ int main(void)
 {
 	err_basic();
 	err_sys();
+	err_numbers();
 	err_long();
 	err_utf8();
 	mem_sizes();

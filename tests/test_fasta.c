@@ -1,7 +1,7 @@
 /*
- * FASTA against htslib (pysam): records, windows and intervals, plain and
- * compressed, with an index beside that is right or lies; damage; what is
- * drawn by the row's key; and what we write, read by htslib.
+ * FASTA compared with htslib (pysam): records, windows and intervals, plain and
+ * compressed, with index files that are valid or wrong; damaged files; random
+ * shifts and strands; and written files, read back by htslib.
  */
 #include "base/rng.h"
 #include "format/sequence/sequence.h"
@@ -134,7 +134,7 @@ static void test_columns(void)
 		check_column(&l, 64);
 }
 
-/* ---- what is drawn ---- */
+/* ---- random shifts and strands ---- */
 
 #define WINDOW 50
 #define SHIFT 6
@@ -163,8 +163,8 @@ static bool is_at(const uint8_t *row, const uint8_t *at, bool turned)
 	return true;
 }
 
-/* Every row is its window, moved by at most so much, perhaps turned; and all
- * moves and both strands come. */
+/* Every row is its window, shifted by at most the limit, possibly reversed; and
+ * all shifts and both strands occur. */
 static void test_drawn(const char *file)
 {
 	static unsigned moves[2 * SHIFT + 1], strands[2];
@@ -208,7 +208,7 @@ static void test_drawn(const char *file)
 	free(all);
 }
 
-/* The same for any number of threads and however it is stored. */
+/* The result does not depend on the number of threads or the compression. */
 static void test_drawn_same(void)
 {
 	static const char *const how[] = { "threads=1 store=posix",
@@ -232,7 +232,7 @@ static void test_drawn_same(void)
 	pen__buf_fini(&was);
 }
 
-/* ---- an index of other intervals is not used ---- */
+/* ---- an index for other intervals is not used ---- */
 
 static uint64_t with_bed(const char *text)
 {
@@ -299,7 +299,7 @@ static void test_write(void)
 	CHECK_EQ(put("c.fq", "fastq", "", 3), 0);
 	CHECK_EQ(put("d.fq.gz", "fastq", "compress=bgzip", 1), 0);
 	CHECK_EQ(put("e.seq", "lines", "", 2), 0);
-	CHECK_EQ(put("f.seq", "lines", "", 1), PEN_EINVAL); /* an empty one */
+	CHECK_EQ(put("f.seq", "lines", "", 1), PEN_EINVAL); /* empty */
 	CHECK_EQ(put("f.fa", "fasta", "", 3), PEN_EINVAL);
 	CHECK_EQ(formats_python(
 			 "import pysam, gzip\n"

@@ -1,4 +1,5 @@
-/* FASTQ against htslib (pysam): letters, qualities, windows, damage. */
+/* FASTQ compared with htslib (pysam): letters, quality values, windows,
+ * damage. */
 #include "formats.h"
 
 static void test_damage(void)

@@ -1,6 +1,6 @@
 /*
  * Files: what listing finds and skips, patterns, open files, sinks; and how a
- * store is chosen, and objects that never were files.
+ * store is chosen, and objects that were never files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static bool only_npy(void *arg, const char *dir, const char *name)
 	return n > 4 && strcmp(name + n - 4, ".npy") == 0;
 }
 
-/* The listed paths, sorted, one a line. */
+/* The listed paths, sorted, one per line. */
 static int list(const char *path, bool npy, char *out, size_t cap)
 {
 	struct pen_store *st = open_posix();
@@ -168,13 +168,13 @@ static void test_patterns(void)
 static void test_denied(void)
 {
 	if (geteuid() == 0)
-		return; /* root may do everything */
+		return; /* root has all permissions */
 	CHECK_EQ(mkdir("t/shut", 0), 0);
 	not_listed("t", PEN_EIO);
 	CHECK_EQ(rmdir("t/shut"), 0);
 }
 
-/* Every directory looked at is recorded, so that new files are noticed. */
+/* Every directory visited is recorded, so that new files are noticed. */
 static void test_dirs(void)
 {
 	struct pen_store *st = open_posix();
@@ -237,7 +237,7 @@ static void test_cache(struct pen_store *st, unsigned cap)
 			pen__files_put(f);
 		}
 	CHECK(open_fds() <= before + cap + 1); /* one for the directory */
-	/* a hit opens nothing, and what is used again stays */
+	/* a hit opens nothing, and what is reused stays */
 	CHECK_EQ(pen__files_get(fs, 5, &f, &sys), 0);
 	serial = f->serial;
 	pen__files_put(f);
@@ -248,7 +248,7 @@ static void test_cache(struct pen_store *st, unsigned cap)
 		CHECK_EQ(f->serial, serial);
 		pen__files_put(f);
 	}
-	/* pinned ones are never dropped */
+	/* pinned files are never dropped */
 	for (uint32_t i = 0; i < cap && i < NFILES; i++)
 		CHECK_EQ(pen__files_get(fs, i, &held[i], &sys), 0);
 	if (cap < NFILES)
@@ -373,7 +373,7 @@ static void test_open_files(void)
 	pen__objects_fini(&set);
 }
 
-/* Bytes written before are changed, staged ones and others; none after. */
+/* Bytes written before are changed, buffered ones and others; none after. */
 static void test_sink_patch(void)
 {
 	struct pen_store *st = open_posix();
@@ -405,7 +405,7 @@ static void test_sink_patch(void)
 	pen__store_close(st);
 }
 
-/* A full device: the message says what is missing, nothing stays behind. */
+/* A full device: the message gives the missing space, nothing stays behind. */
 static void test_sink_errors(void)
 {
 	struct pen_store *st = open_posix();
@@ -416,7 +416,7 @@ static void test_sink_errors(void)
 	CHECK_EQ(pen__sink_open(&s, st, "k/", &err), PEN_EINVAL);
 	CHECK_EQ(pen__sink_open(&s, st, "t/2.txt/x/y", &err), PEN_ENOTFOUND);
 	CHECK_EQ(pen__sink_open(&s, st, "k/l/m", &err), 0);
-	/* writing past the file size limit fails as a full disk does */
+	/* writing past the file size limit fails like a full disk */
 	CHECK_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
 	small = old;
 	small.rlim_cur = 4096;
@@ -478,8 +478,8 @@ static void test_ram_put(void)
 	pen__objects_fini(&set);
 }
 
-/* What is in the page cache: small files stay mapped; of larger ones the mapped
- * pages would count as memory of ours, for nothing. */
+/* Data in the page cache: small files stay mapped; for larger ones the mapped
+ * pages would count as memory of this process, without benefit. */
 static void test_pick(void)
 {
 	struct pen_objects set = { .nobj = 2000 };

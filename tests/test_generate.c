@@ -1,6 +1,6 @@
 /*
- * Data sets made for a workload: what others read in them, that they are the
- * same however they are made, and what becomes of a run that ends early.
+ * Generated data sets: other programs can read them, they do not depend on how
+ * they are generated, and interrupted runs can be continued.
  */
 #include "test.h"
 
@@ -18,9 +18,9 @@
 #include "emulate/datafile.h"
 #include "emulate/generate.h"
 
-static char dir[64]; /* all is below it */
+static char dir[64]; /* parent of all files */
 
-/* ---- ranks that are called one after another ---- */
+/* ---- ranks, called in turn ---- */
 
 static int reduce(struct pen_comm *c, double *v, size_t n, enum pen_reduce how,
 		  struct pen_err *err)
@@ -43,7 +43,7 @@ struct set {
 	struct pen_config c;
 };
 
-/* name: below dir, and the data folder */
+/* name: below dir; the data folder */
 static struct set *set(struct set *s, const char *name, const char *format)
 {
 	*s = (struct set){ .type = "uint8", .prefix = "img" };
@@ -86,7 +86,7 @@ static int make_as(const struct set *s, int rank, int size, unsigned threads,
 	return pen__generate(g, err);
 }
 
-/* Alone, with two threads; complains when it fails. */
+/* With one rank and two threads; reports failures. */
 static void make(const struct set *s, struct pen_generate *out)
 {
 	struct pen_generate g = { 0 };
@@ -142,7 +142,7 @@ static bool alike(const struct set *a, const struct set *b)
 	return system(cmd) == 0;
 }
 
-/* ---- what others read ---- */
+/* ---- read by other programs ---- */
 
 static void put_list(FILE *f, const char *key, const struct pen_opt_list *v)
 {
@@ -152,7 +152,7 @@ static void put_list(FILE *f, const char *key, const struct pen_opt_list *v)
 	fprintf(f, "], ");
 }
 
-/* Makes it, and adds it to what Python is to check. */
+/* Generates a data set, and adds it to the list that Python checks. */
 static void made(FILE *f, const struct set *s, const char *packed, bool share)
 {
 	const struct pen_config *c = &s->c;
@@ -181,7 +181,7 @@ static void made(FILE *f, const struct set *s, const char *packed, bool share)
 		fprintf(f, "\"share\": %.17g}\n", c->dataset.compressibility);
 	else
 		fprintf(f, "\"share\": null}\n");
-	/* all of it is known again */
+	/* all files are recognised */
 	CHECK_EQ(kept(s),
 		 c->dataset.num_files_train + c->dataset.num_files_eval);
 }
@@ -206,7 +206,7 @@ static void each_format(FILE *f)
 	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		const bool image = i == 5 || i == 6;
 
-		/* sizes that vary, in subfolders */
+		/* varying sizes, in subfolders */
 		snprintf(name, sizeof(name), "v-%s", names[i]);
 		set(&s, name, names[i]);
 		s.c.dataset.num_files_train = 11;
@@ -238,11 +238,11 @@ static void hdf5_settings(FILE *f)
 	s.c.dataset.hdf5_num_dset = 3;
 	s.c.dataset.num_samples_per_file = 2;
 	made(f, &s, NULL, false);
-	set(&s, "ones", "hdf5"); /* parts that are one long */
+	set(&s, "ones", "hdf5"); /* parts of length one */
 	dims(&s, 3, (int64_t[]){ 3, 5, 4 });
 	s.c.dataset.hdf5_num_dset = 3;
 	made(f, &s, NULL, false);
-	set(&s, "dots", "hdf5"); /* parts that are one number */
+	set(&s, "dots", "hdf5"); /* scalar parts */
 	dims(&s, 1, (int64_t[]){ 3 });
 	s.c.dataset.hdf5_num_dset = 3;
 	s.c.dataset.num_samples_per_file = 40;
@@ -268,7 +268,7 @@ static void hdf5_settings(FILE *f)
 	made(f, &s, "zip", false);
 }
 
-/* What zlib makes of it. */
+/* The size after compression with zlib. */
 static void content(FILE *f)
 {
 	static const char *const types[] = { "uint8",	  "int16",
@@ -324,7 +324,7 @@ static void others_read(void)
 		CHECK_EQ(system(cmd), 0);
 }
 
-/* ---- the same however it is made ---- */
+/* ---- independent of ranks and threads ---- */
 
 static void same(const char *format)
 {
@@ -360,7 +360,7 @@ static void same(const char *format)
 		fprintf(stderr, "%s\n", format);
 }
 
-/* ---- what is there already ---- */
+/* ---- existing files ---- */
 
 static void put_file(const char *path, const char *text)
 {
@@ -399,9 +399,9 @@ static void resumed(const char *format)
 	CHECK_EQ(stat(b, &was), 0);
 	CHECK_EQ(unlink(a), 0); /* missing */
 	path_of(&s, 0, a);
-	put_file(a, "nothing like it"); /* something else */
+	put_file(a, "nothing like it"); /* other content */
 	path_of(&s, 5, a);
-	CHECK_EQ(truncate(a, image || synthetic ? 0 : 300), 0); /* torn */
+	CHECK_EQ(truncate(a, image || synthetic ? 0 : 300), 0); /* truncated */
 	make(&s, &g);
 	CHECK_EQ(g.files_kept, 3);
 	CHECK(g.bytes_done > 0);
@@ -423,7 +423,7 @@ static void resumed(const char *format)
 		fprintf(stderr, "%s\n", format);
 	if (!strcmp(format, "csv") || strstr(format, "tfrecord") ||
 	    strstr(format, "indexed"))
-		return; /* these do not say what the bytes are */
+		return; /* these do not store the type */
 	snprintf(s.type, sizeof(s.type), "int8");
 	if (!CHECK_EQ(kept(&s), 0))
 		fprintf(stderr, "%s\n", format);
@@ -436,7 +436,7 @@ static void resumed(const char *format)
 	CHECK_EQ(kept(&s), 0);
 }
 
-/* An index that went missing is made again, with its file. */
+/* A missing index is generated again, with its file. */
 static void side_files(void)
 {
 	struct set s;
@@ -458,7 +458,7 @@ static void side_files(void)
 	CHECK_EQ(access(path, F_OK), 0);
 }
 
-/* ---- ends in the middle ---- */
+/* ---- interruption ---- */
 
 static void run_child(const struct set *s)
 {
@@ -467,7 +467,7 @@ static void run_child(const struct set *s)
 	_exit(make_as(s, 0, 1, 2, &g, NULL) ? 1 : 0);
 }
 
-/* Until n files have got their names. */
+/* Stops after n complete files. */
 static void await_files(int fd, unsigned n)
 {
 	char buf[4096] __attribute__((aligned(8)));
@@ -500,7 +500,7 @@ static uint64_t count_there(const struct set *s)
 		const bool there = pen__datafile_there(&d, i);
 
 		pen__layout_path(&l, i, path, sizeof(path));
-		/* a final name is a whole file */
+		/* a final name means a complete file */
 		CHECK_EQ(there, access(path, F_OK) == 0);
 		n += there;
 	}
@@ -536,7 +536,7 @@ static void killed(const char *format)
 	close(fd);
 	there = count_there(&s);
 	CHECK(there >= 5);
-	/* what it left half done goes; what is not ours stays */
+	/* incomplete files are removed; files of others stay */
 	snprintf(ours, sizeof(ours), "%s/train/img_01_of_40.%s.123-4.tmp",
 		 s.root, format);
 	snprintf(other, sizeof(other), "%s/train/img_01_of_40.x.tmp", s.root);
@@ -599,7 +599,7 @@ static void interrupted(void)
 	remove_tree(s.root);
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 static void refuse(const struct set *s, int code, const char *what)
 {
@@ -618,13 +618,13 @@ static void wrong_settings(void)
 
 	set(&s, "wrong", "npy");
 	s.c.dataset.compression = PEN_COMPRESS_GZIP;
-	refuse(&s, PEN_EINVAL, "hdf5 takes gzip");
+	refuse(&s, PEN_EINVAL, "lzf with hdf5");
 	s.c.dataset.compression = PEN_COMPRESS_NONE;
 	s.c.dataset.compressibility = 1;
-	refuse(&s, PEN_EINVAL, "below 1");
+	refuse(&s, PEN_EINVAL, "less than 1");
 	s.c.dataset.compressibility = 0;
 	snprintf(s.type, sizeof(s.type), "float128");
-	refuse(&s, PEN_ENOTSUP, "cannot be made");
+	refuse(&s, PEN_ENOTSUP, "cannot generate");
 	set(&s, "wrong", "npz");
 	s.c.dataset.num_files_train = 1000000;
 	s.c.dataset.record_length = 1e12;
@@ -644,18 +644,18 @@ static void no_folder(void)
 
 	set(&s, "file", "npy");
 	put_file(s.root, "x");
-	refuse(&s, PEN_ENOTFOUND, "folder cannot be made");
+	refuse(&s, PEN_ENOTFOUND, "cannot create the directory");
 	set(&s, "deep", "npy");
 	CHECK_EQ(mkdir(s.root, 0777), 0);
 	snprintf(path, sizeof(path), "%s/train", s.root);
 	put_file(path, "x");
-	refuse(&s, PEN_EINVAL, "is not a folder");
+	refuse(&s, PEN_EINVAL, "not a directory");
 	set(&s, "taken", "npy");
 	make(&s, NULL);
 	path_of(&s, 0, path);
 	CHECK_EQ(unlink(path), 0);
-	CHECK_EQ(mkdir(path, 0777), 0); /* where a file should be */
-	refuse(&s, PEN_EIO, "cannot be put in place");
+	CHECK_EQ(mkdir(path, 0777), 0); /* in place of a file */
+	refuse(&s, PEN_EIO, "cannot rename the temporary file");
 	check_no_tmp(s.root);
 	if (!geteuid())
 		return;
@@ -663,11 +663,11 @@ static void no_folder(void)
 	make(&s, NULL);
 	snprintf(path, sizeof(path), "%s/train", s.root);
 	CHECK_EQ(chmod(path, 0555), 0);
-	refuse(&s, PEN_EIO, "files cannot be made");
+	refuse(&s, PEN_EIO, "cannot write to the directory");
 	CHECK_EQ(chmod(path, 0755), 0);
 }
 
-/* A file that may not grow as large as it should stands for a full disk. */
+/* A limit on the file size emulates a full disk. */
 static void no_room(void)
 {
 	const unsigned before = atomic_load(&test_failures);
@@ -683,7 +683,7 @@ static void no_room(void)
 	if (!pid) {
 		signal(SIGXFSZ, SIG_IGN);
 		setrlimit(RLIMIT_FSIZE, &small);
-		refuse(&s, PEN_EIO, "cannot be written");
+		refuse(&s, PEN_EIO, "cannot write the file");
 		check_no_tmp(s.root);
 		CHECK_EQ(count_there(&s), 0);
 		_exit(atomic_load(&test_failures) != before);
@@ -691,8 +691,8 @@ static void no_room(void)
 	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* Whatever cannot be allocated: an error, or a file that is not believed and
- * made again; never half of one. */
+/* Failed allocations cause an error, or a file that is generated again; never
+ * an incomplete one. */
 static void memory(const char *format)
 {
 	struct set s;
@@ -714,7 +714,7 @@ static void memory(const char *format)
 		rc = make_as(&s, 0, 1, 1, &g, &err);
 		n = pen__mem_count();
 		pen__mem_fail_nth(0, false);
-		/* EAGAIN: of a thread */
+		/* EAGAIN: a thread failed to start */
 		if (!CHECK(rc == 0 || rc == PEN_ENOMEM || err.sys == EAGAIN))
 			fprintf(stderr, "%s: %s\n", err.where, err.msg);
 		CHECK_EQ(err.code, rc);

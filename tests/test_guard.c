@@ -81,7 +81,7 @@ static void *lose_often(void *arg)
 	return NULL;
 }
 
-/* What a SIGBUS outside any guard does: in a child, as it may kill. */
+/* The effect of a SIGBUS outside any guard: in a child, as it may kill. */
 static int outside(void (*before)(int))
 {
 	pid_t pid = fork();

@@ -1,7 +1,7 @@
 /*
- * h5ad against anndata and h5py: every way a matrix and its obs are stored,
- * value by value, through the loader; any order, store and number of threads;
- * what inspect says; files that are wrong, and damaged in every place.
+ * h5ad against anndata and h5py: every layout of a matrix and its obs, value by
+ * value, through the loader; any order, store and number of threads; the output
+ * of inspect; invalid files, and files damaged at every position.
  */
 #include "format/cells/cells.h"
 #include "orders.h"
@@ -46,7 +46,7 @@ static void test_orders(void)
 	orders_load(cases[5][0], cases[5][1], "sampler=shuffle shapes=padded");
 }
 
-/* Not more is read than there is to read. */
+/* No more is read than needed. */
 static void test_reads(void)
 {
 	static const char *const how[] = { "big-None.h5ad sampler=shuffle",
@@ -61,14 +61,14 @@ static void test_reads(void)
 
 		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
 		pen_loader_stats(l, &st, sizeof(st));
-		/* 60,000 numbers and their genes, 4 bytes each; some pages */
+		/* 60,000 values and their genes, 4 bytes each; some pages */
 		CHECK(st.read_bytes <= (i ? 300000u : 480000u));
 		CHECK(i || st.read_bytes == 480000u);
 		pen_loader_close(l);
 	}
 }
 
-/* Genes are looked up in the index that was kept, in the list as it is. */
+/* Genes are looked up in the cached index, with the current list. */
 static void test_kept(void)
 {
 	static const char *const lists[] = { "gene3\ngene1\n", "gene5\n",
@@ -126,7 +126,7 @@ static void test_labels(void)
 	pen_loader_close(l);
 }
 
-/* ---- what is kept of var ---- */
+/* ---- columns of var ---- */
 
 static bool is_text(struct pen_span s, const char *text)
 {

@@ -1,7 +1,7 @@
 /*
  * hdf5 against h5py: every layout, chunk index, filter and type that h5py can
  * write, value by value, from memory and through the loader; the structure
- * reader; damaged files; files of our own writing read by h5py.
+ * reader; damaged files; our files read by h5py.
  */
 #include "base/rng.h"
 #include "codec/codec.h"
@@ -36,7 +36,7 @@ static void make_files(void)
 		exit(1);
 }
 
-/* Files of a filter that this build does not have. */
+/* Files with a filter that is not in this build. */
 static bool absent(const struct golden_case *c)
 {
 	return (strstr(c->file, "filter-32015") && !pen__codec_find("zstd")) ||
@@ -69,7 +69,7 @@ static void test_golden(void)
 	fclose(f);
 }
 
-/* One case through all of the engine, shuffled. */
+/* One case through the entire engine, shuffled. */
 static void load_case(const struct golden_case *c, const char *more)
 {
 	struct pen_err err;
@@ -128,7 +128,7 @@ static void test_loader(void)
 	unsigned n = 0, k = 0;
 
 	while (golden_next(f, &c)) {
-		/* a spread of all; every one of those that are special */
+		/* a sample of all cases, and every special one */
 		const bool all = strncmp(c.file, "holes", 5) == 0 ||
 				 strncmp(c.file, "small", 5) == 0 ||
 				 strncmp(c.file, "filter", 6) == 0;
@@ -223,7 +223,7 @@ static int see_object(void *arg, const struct pen_h5_link *l,
 	return rc;
 }
 
-/* All of a file; what was seen. */
+/* Walks a file; the number of objects seen. */
 static struct seen walk(struct pen_span bytes, bool strict, struct pen_err *err)
 {
 	struct drv_object o = { .p = malloc(bytes.n ? bytes.n : 1),
@@ -272,7 +272,7 @@ static void test_tree(void)
 	fclose(f);
 }
 
-/* Paths: through soft links, and those that are refused. */
+/* Paths through soft links, and rejected ones. */
 static void test_paths(void)
 {
 	static const struct {
@@ -383,7 +383,7 @@ static void test_shuffle(void)
 	CHECK(!pen__fletcher32_ok(in, 10, sum));
 }
 
-/* LZF there and back: noise, runs, and what repeats at all distances. */
+/* LZF round trips: noise, runs, and repetitions at all distances. */
 static void test_lzf(void)
 {
 	const struct pen_codec *c = pen__codec_find("lzf");
@@ -421,7 +421,7 @@ static void test_codecs(void)
 		size_t got;
 
 		CHECK((c != NULL) == (pen__codec_absent(names[i]) == NULL));
-		/* noise: an error or at most what there is room for */
+		/* noise: an error, or at most the size of the buffer */
 		for (uint64_t k = 0; c && k < 3000; k++) {
 			pen__rng_fill(5, k, 0, in, sizeof(in));
 			if (c->unpack(&s, in, k % 65, out, 100, &got) == 0)
@@ -434,7 +434,7 @@ static void test_codecs(void)
 
 /* ---- damage ---- */
 
-/* Opens what may be anything and reads some of it. */
+/* Opens arbitrary bytes and reads some samples. */
 static void try_bytes(struct pen_span bytes, const char *samples)
 {
 	const struct pen_opts_kv kv = { "samples", samples };
@@ -468,7 +468,7 @@ static void truncate_file(const uint8_t *p, size_t n)
 	}
 }
 
-/* 1 to 4 bytes become others, near one another in half of the cases. */
+/* Changes 1 to 4 bytes, close together in half of the cases. */
 static void mutate_file(const uint8_t *p, size_t n, uint64_t id, unsigned times)
 {
 	struct pen_rng r = pen__rng(17, id);
@@ -494,7 +494,7 @@ static void mutate_file(const uint8_t *p, size_t n, uint64_t id, unsigned times)
 	free(copy);
 }
 
-/* A block that ends in a checksum, damaged, and the checksum made right. */
+/* Damages a block and corrects its checksum. */
 static void mutate_summed(const char *file, const char *sign, size_t len_at,
 			  size_t len)
 {
@@ -561,7 +561,7 @@ static void test_damage(void)
 	mutate_summed("extended-table.h5", "SMTB", 0, 4 + 30 + 4);
 }
 
-/* Every byte of a checksummed file matters, or the values stay right. */
+/* Damage in a checksummed file is detected, or does not change values. */
 static void test_exact(void)
 {
 	size_t n;
@@ -590,8 +590,8 @@ static void test_exact(void)
 
 /* ---- writing ---- */
 
-/* Files ours-0.h5 and so on; h5py looks at all of them at the end, because it
- * takes longer to load than to read them. */
+/* Files ours-0.h5, ...; h5py checks all of them at the end, because loading it
+ * takes longer than reading them. */
 static unsigned nours;
 
 static int write_file(const struct pen_opts_kv *kv, size_t nkv,
@@ -625,7 +625,7 @@ static int write_file(const struct pen_opts_kv *kv, size_t nkv,
 	return rc;
 }
 
-/* We ourselves read what was written; what it is for h5py. */
+/* Reads the file back, and describes it for h5py. */
 static void check_ours(enum pen_dtype dtype, unsigned nparts,
 		       const uint8_t *data)
 {
@@ -711,7 +711,7 @@ static void test_write(void)
 	kv[0].value = "lzf";
 	CHECK_EQ(write_file(kv, 3, PEN_U16, data), 0);
 	check_ours(PEN_U16, 1, data);
-	memset(data, 7, sizeof(data)); /* noise is stored as it is */
+	memset(data, 7, sizeof(data)); /* noise is stored uncompressed */
 	CHECK_EQ(write_file(kv, 1, PEN_F64, data), 0);
 	check_ours(PEN_F64, 1, data);
 	pen__rng_fill(1, 2, 0, data, sizeof(data));

@@ -77,7 +77,7 @@ static void random_values(unsigned shift)
 		for (unsigned i = 0; i < p / 100 * N; i++)
 			want += (double)v[N - 1 - i];
 		top = pen__hist_top(&h, p);
-		/* a sum of all would go over 64 bits */
+		/* the total sum would exceed 64 bits */
 		if (shift >= 16 && sum)
 			CHECK(fabs(top - want / (double)sum) < 0.01);
 		CHECK(top >= 0 && top <= 1);

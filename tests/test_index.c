@@ -1,8 +1,8 @@
 /*
- * The index and its cache: what is kept is used again only while everything is
- * as it was. Whatever happens to the files or to the cache, what comes out is
- * right or refused, never wrong. And data that changes under a loader is an
- * error of the samples it hit.
+ * The index and its cache: a cached index is reused only while nothing has
+ * changed. Whatever happens to the files or to the cache, the result is right
+ * or an error, never wrong. And data that changes under a loader is an error of
+ * the samples it hit.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #define OPEN "%s %s index_cache=cache batch_size=4 "
 
-static const struct eng_set *set; /* of the test at hand */
+static const struct eng_set *set; /* of the current test */
 
 /* Everything is old, so that nothing counts as just changed. */
 static int age_one(const char *path, const struct stat *sb, int kind,
@@ -33,7 +33,8 @@ static void age(void)
 	CHECK_EQ(nftw(set->name, age_one, 16, FTW_PHYS), 0);
 }
 
-/* Loads all of it and checks every value; whether the cache was used. */
+/* Loads all of it and checks every value; returns whether the cache was
+ * used. */
 static bool from_cache(uint64_t want)
 {
 	struct pen_err err;
@@ -58,7 +59,7 @@ static bool from_cache(uint64_t want)
 	return cached;
 }
 
-/* Builds and keeps it, until a second one finds it. */
+/* Builds and saves it, until a second one finds it. */
 static void keep(uint64_t want)
 {
 	age();
@@ -77,7 +78,7 @@ static void test_changes(void)
 	age();
 	CHECK(!from_cache(total));
 	CHECK(from_cache(total));
-	/* one away, and back again */
+	/* one removed, and restored */
 	eng_file_name(set, set->nfiles - 1, path, sizeof(path));
 	CHECK_EQ(rename(path, moved), 0);
 	CHECK(!from_cache(total - eng_in_file(set, set->nfiles - 1)));
@@ -88,7 +89,7 @@ static void test_changes(void)
 	CHECK_EQ(utimensat(AT_FDCWD, path, t, 0), 0);
 	CHECK(!from_cache(total));
 	CHECK(from_cache(total));
-	/* a new directory with nothing in it */
+	/* a new, empty directory */
 	snprintf(path, sizeof(path), "%s/new", set->name);
 	CHECK_EQ(mkdir(path, 0755), 0);
 	CHECK(!from_cache(total));
@@ -113,7 +114,7 @@ static void test_rewritten(void)
 	if (strcmp(set->format, "raw") == 0) {
 		struct stat sb;
 
-		/* grown in place, and the folder is none the wiser */
+		/* grown in place, which the folder does not show */
 		CHECK_EQ(stat(path, &sb), 0);
 		CHECK_EQ(truncate(path, sb.st_size * 2), 0);
 		age();
@@ -135,7 +136,7 @@ static void cache_file(char *buf, size_t cap)
 	closedir(d);
 }
 
-/* A new file: one that is cut short and filled again goes to disk. */
+/* A new file: one that is truncated and refilled goes to disk. */
 static void spill(const char *path, const uint8_t *p, size_t n)
 {
 	int fd;
@@ -200,8 +201,8 @@ static void test_damaged_cache(void)
 	CHECK(!opens_from_cache());
 }
 
-/* Whole, with the right sums, and yet nothing that its format can use: as if
- * an older version had written it. */
+/* Complete, with the right checksums, but not usable by its format: as if an
+ * older version had written it. */
 static void test_foreign_cache(void)
 {
 	struct pen_dataset *ds;
@@ -228,7 +229,7 @@ static void test_foreign_cache(void)
 	CHECK(from_cache(eng_total(set)));
 }
 
-/* Defined here to count: names are compared with suffixes by it. */
+/* Defined here to count calls: names are compared with suffixes by it. */
 static unsigned ncompared;
 
 int strcasecmp(const char *a, const char *b)
@@ -241,8 +242,8 @@ int strcasecmp(const char *a, const char *b)
 	return tolower((unsigned char)*a) - tolower((unsigned char)*b);
 }
 
-/* An index out of the cache says what format it is of: a million names are not
- * looked at one by one. */
+/* A cached index knows its format: a million names are not examined one by
+ * one. */
 static void test_names(void)
 {
 	static const char *const sets[] = { "npy_file", "npy_first" };
@@ -269,8 +270,8 @@ static int always(void *arg)
 	return 1;
 }
 
-/* One builds while others wait; what was left behind by a crash locks nobody
- * out. */
+/* One builds while others wait; what a crash left behind locks out no
+ * process. */
 static void test_lock(void)
 {
 	const struct pen_index_key key = { 1, 2 };
@@ -307,12 +308,12 @@ static void test_other_options(void)
 	CHECK(l && !l->ds->ix.from_cache);
 	CHECK_EQ(pen_dataset_nsamples(l->ds), set->nfiles);
 	pen_loader_close(l);
-	/* the same folder by another name has other paths in its errors */
+	/* the same folder under another name has other paths in its errors */
 	l = eng_open(&err, "./npy_first %s index_cache=cache", set->read);
 	CHECK(l && !l->ds->ix.from_cache);
 	pen_loader_close(l);
 	CHECK(from_cache(eng_total(set)));
-	/* a cache directory that cannot be made costs nothing but time */
+	/* a cache directory that cannot be created costs only time */
 	l = eng_open(&err, "npy_first %s index_cache=/proc/none", set->read);
 	CHECK(l && !l->ds->ix.from_cache);
 	CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END);
@@ -387,7 +388,7 @@ static void test_shrinks(const char *policy, const char *store, off_t to)
 	pen_loader_close(l);
 }
 
-/* Replaced or written to between indexing and opening. */
+/* Replaced or modified between indexing and opening. */
 static void test_stale(const char *store, bool same_size)
 {
 	struct pen_err err = { 0 };
@@ -398,7 +399,7 @@ static void test_stale(const char *store, bool same_size)
 	set = eng_find("npy_file");
 	eng_make(set);
 	age();
-	/* two batches are made at most, so the last file is not open yet */
+	/* at most two batches are made, so the last file is not open yet */
 	l = eng_open(&err, "npy_file %s batch_size=1 prefetch=1 threads=1 %s",
 		     set->read, store);
 	eng_file_name(set, set->nfiles - 1, path, sizeof(path));

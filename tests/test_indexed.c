@@ -1,4 +1,4 @@
-/* indexed_binary: data and index, as DLIO writes them and otherwise. */
+/* indexed_binary: data and index as DLIO writes them, and other forms. */
 #include "formats.h"
 
 static void test_damage(void)
@@ -12,7 +12,7 @@ static void test_damage(void)
 	free(p);
 }
 
-/* Files of all sizes have all three names, or none. */
+/* All three files are created, or none, for every size. */
 static void test_write(void)
 {
 	struct pen_field fd = {

@@ -1,4 +1,4 @@
-/* jpeg against Pillow: pixels, damage, and what we write. */
+/* jpeg against Pillow: pixels, damage and writing. */
 #include "formats.h"
 
 static void test_damage(void)
@@ -13,7 +13,7 @@ static void test_damage(void)
 	free(p);
 }
 
-/* The same bytes as Pillow makes of the same pixels. */
+/* Writes the same bytes as Pillow. */
 static void test_write(void)
 {
 	static uint8_t pixels[20 * 30 * 3];

@@ -1,6 +1,6 @@
 /*
- * The JSON reader: what it takes, what it refuses and says of it, every
- * truncation of a document, memory that is short.
+ * The JSON reader: what it accepts, what it rejects and with which message,
+ * every truncation of a document, out of memory.
  */
 #include <math.h>
 
@@ -53,7 +53,7 @@ static void test_values(void)
 	CHECK(pen__jdoc_number(&j, pen__jdoc_get(&j, 0, "i"), &v) && isinf(v) &&
 	      v < 0);
 	CHECK(!pen__jdoc_count_of(&j, pen__jdoc_get(&j, 0, "big"), &n));
-	/* nothing comes of what is not there */
+	/* missing nodes lead nowhere */
 	CHECK_EQ(pen__jdoc_get(&j, 0, "z"), PEN_JDOC_NONE);
 	CHECK_EQ(pen__jdoc_get(&j, PEN_JDOC_NONE, "z"), PEN_JDOC_NONE);
 	CHECK_EQ(pen__jdoc_get(&j, a, "z"), PEN_JDOC_NONE);
@@ -63,7 +63,7 @@ static void test_values(void)
 	pen__jdoc_close(&j);
 }
 
-/* To the last digit, which a double does not have. */
+/* All digits, which a double does not have. */
 static void test_integers(void)
 {
 	static const struct {
@@ -128,32 +128,32 @@ static void test_refused(void)
 {
 	static const char *const bad[][2] = {
 		{ "", "is empty" },
-		{ " ", "no value" },
+		{ " ", "a value is missing" },
 		{ "{", "no name" },
 		{ "{}{", "more than one" },
-		{ "[1,]", "no value" },
-		{ "[1 2]", "does not end" },
+		{ "[1,]", "a value is missing" },
+		{ "[1 2]", "is not terminated" },
 		{ "{\"a\"}", "no value" },
 		{ "{\"a\" 1}", "no value" },
 		{ "{a: 1}", "no name" },
 		{ "{\"a\": 1,}", "no name" },
-		{ "\"abc", "does not end" },
-		{ "\"a\tb\"", "no string may" },
-		{ "\"\\x\"", "no string may" },
-		{ "\"\\u12g4\"", "no string may" },
-		{ "\"\\ud83e\"", "no string may" },
-		{ "\"\\ud83e\\u0041\"", "no string may" },
-		{ "\"\\udded\"", "no string may" },
-		{ "\"\\u12", "no string may" },
+		{ "\"abc", "is not terminated" },
+		{ "\"a\tb\"", "invalid character or escape" },
+		{ "\"\\x\"", "invalid character or escape" },
+		{ "\"\\u12g4\"", "invalid character or escape" },
+		{ "\"\\ud83e\"", "invalid character or escape" },
+		{ "\"\\ud83e\\u0041\"", "invalid character or escape" },
+		{ "\"\\udded\"", "invalid character or escape" },
+		{ "\"\\u12", "invalid character or escape" },
 		{ "01", "more than one" },
-		{ "1.", "not one" },
-		{ "1e", "not one" },
-		{ "-", "no value" },
-		{ "+1", "no value" },
-		{ ".5", "no value" },
-		{ "tru", "no value" },
-		{ "nul", "no value" },
-		{ "'a'", "no value" },
+		{ "1.", "is malformed" },
+		{ "1e", "is malformed" },
+		{ "-", "a value is missing" },
+		{ "+1", "a value is missing" },
+		{ ".5", "a value is missing" },
+		{ "tru", "a value is missing" },
+		{ "nul", "a value is missing" },
+		{ "'a'", "a value is missing" },
 	};
 	struct pen_jdoc j;
 	struct pen_err err;
@@ -166,7 +166,7 @@ static void test_refused(void)
 		CHECK_STR(err.where, "doc");
 	}
 	CHECK_EQ(pen__jdoc_open(&j, NULL, 0, "doc", &err), PEN_EDATA);
-	CHECK_STR(err.msg, "is empty");
+	CHECK_STR(err.msg, "the JSON document is empty");
 	memset(deep, '[', sizeof(deep));
 	CHECK_EQ(pen__jdoc_open(&j, deep, sizeof(deep), "doc", &err),
 		 PEN_EDATA);
@@ -177,7 +177,7 @@ static void test_refused(void)
 	CHECK(strstr(err.msg, "63 characters") != NULL);
 }
 
-/* Exactly as many bytes as there are, so that a sanitizer sees one more. */
+/* Exactly these bytes, so that a sanitizer detects one more. */
 static void test_cut(void)
 {
 	static const char doc[] =

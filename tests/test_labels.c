@@ -1,7 +1,7 @@
 /*
  * labels=: the label is a field of every batch, of every format, whatever
- * becomes of the order, the rows and the other fields; its names; and what is
- * refused.
+ * happens to the order, the rows and the other fields; its names; and what is
+ * rejected.
  */
 #include <math.h>
 
@@ -131,7 +131,7 @@ static void test_asked(void)
 	pen_spec_free(spec);
 }
 
-/* Folders that have samples, by what their paths do not have in common. */
+/* Folders that have samples, named by where their paths differ. */
 static void test_folders(void)
 {
 	const struct eng_set *s = eng_find("npy_first");
@@ -205,22 +205,22 @@ static void test_fields(void)
 	LOOK("class", "label_name=class fields=class");
 	LOOK("x", "fields=x");
 	LOOK("y", "fields=y label_name=class");
-	LOOK("labels: is delivered as the field 'y', and the data has ",
+	LOOK("labels: the label is delivered as the field 'y', which t",
 	     "fields=x,y");
-	LOOK("labels: is delivered as the field 'y', and the data has ",
+	LOOK("labels: the label is delivered as the field 'y', which t",
 	     "fields=y");
 	LOOK("x y", "fields=x,y format.fields=x"); /* the data's is not taken */
-	LOOK("labels: is delivered as the field \'y\', and the data has ", "");
-	LOOK("labels: is delivered as the field \'x\', and the data has ",
+	LOOK("labels: the label is delivered as the field 'y', which t", "");
+	LOOK("labels: the label is delivered as the field 'x', which t",
 	     "label_name=x");
-	LOOK("fields: 'z' is not a field; there are: x, class",
+	LOOK("fields: unknown field 'z'; choose from: x, class",
 	     "label_name=class fields=x,class,z format.fields=x");
-	LOOK("fields: leaves no field for take= and cast=",
+	LOOK("fields: leaves no field for take= or cast=; include one,",
 	     "label_name=class fields=class cast=float64");
-	LOOK("label_name: is no name of a field: at most 63 bytes, and no ",
+	LOOK("label_name: not a valid field name; use at most 63 bytes and",
 	     "label_name=a,b");
 #undef LOOK
-	fields("label_name: is set, but there is no label: add labels=",
+	fields("label_name: has no effect without labels=; set it too, or om",
 	       "npz_first format.samples=first label_name=class");
 }
 
@@ -258,7 +258,7 @@ static void test_numbers(void)
 	refused("minus.npy", "others have the label -1", "labels=minus.npy");
 	y[5] = 0.5;
 	eng_numbers("half.npy", PEN_F64, y, 23);
-	refused("half.npy", "not a whole number", "labels=half.npy");
+	refused("half.npy", "must be integers", "labels=half.npy");
 	y[5] = 0x1p60;
 	eng_numbers("large.npy", PEN_F64, y, 23);
 	refused("large.npy", "below 2^53", "labels=large.npy");

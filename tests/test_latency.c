@@ -1,11 +1,11 @@
 /*
- * Reads that take long: as many are in flight as there are threads, from the
- * first read to the last, so that a store that answers after 20 ms delivers
- * N samples in ceil(N / threads) x 20 ms.
+ * Slow reads: as many are in flight as there are threads, from the first read
+ * to the last, so that a store that answers after 20 ms delivers N samples in
+ * ceil(N / threads) x 20 ms.
  *
  * Time is simulated. The fault store sleeps by clock_nanosleep(), which is
- * defined here: a read is over when all reads that could be in flight at this
- * moment are in flight, and then the clock that the library sees goes on by
+ * defined here: a read ends when all reads that could be in flight at this
+ * moment are in flight, and then the clock that the library sees advances by
  * the delay. The work between two reads takes no time on this clock, however
  * busy the machine is. Where reads are missing the clock stands still: after a
  * minute of that the test has failed and lets everything pass.
@@ -24,7 +24,7 @@
 
 /* Reads one after another: those of the index, then those of samples. */
 struct phase {
-	uint64_t reads; /* not over yet */
+	uint64_t reads; /* not finished yet */
 	unsigned width; /* that could be in flight; 0: they take no time */
 	uint64_t ticks; /* they took */
 };
@@ -52,7 +52,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	return 0;
 }
 
-/* n reads of this phase are over. */
+/* n reads of this phase have finished. */
 static void count(struct phase *p, unsigned n)
 {
 	if (!CHECK(p->reads >= n))
@@ -128,7 +128,7 @@ static uint64_t arithmetic(uint64_t reads, unsigned width)
 	return (reads + width - 1) / width;
 }
 
-/* Takes all batches of so many epochs. */
+/* Takes all batches of this many epochs. */
 static void take(const char *settings, uint64_t epochs)
 {
 	struct pen_loader *l =
@@ -141,7 +141,7 @@ static void take(const char *settings, uint64_t epochs)
 	pen_loader_close(l);
 }
 
-/* So many reads to index, then so many of samples. */
+/* This many reads to index, then this many of samples. */
 static void load(unsigned threads, struct phase index, uint64_t reads,
 		 uint64_t epochs, const char *settings)
 {
@@ -160,7 +160,7 @@ static void load(unsigned threads, struct phase index, uint64_t reads,
 	sim.stuck = false;
 }
 
-/* n samples of `files`, so many times. */
+/* n samples of `files`, this many times. */
 static void load_files(unsigned threads, uint64_t n, uint64_t epochs,
 		       const char *more)
 {
@@ -188,8 +188,8 @@ static void test_threads(void)
 			load_files(threads[i], 50 * threads[i], 1, more[k]);
 }
 
-/* As a training job sets it: reader.prefetch_size batches, but no fewer than
- * there are threads, of reader.batch_size samples; tests/test_reader.c. */
+/* As a training job sets it: reader.prefetch_size batches, but at least as many
+ * as threads, of reader.batch_size samples; tests/test_reader.c. */
 static void test_training(void)
 {
 	static const struct {
@@ -210,8 +210,8 @@ static void test_training(void)
 	}
 }
 
-/* Samples that take several reads, or are decompressed, parsed, or made out of
- * what they share with others. */
+/* Samples that take several reads, or are decompressed, parsed, or made from
+ * shared units. */
 static void test_formats(void)
 {
 	static const char *const set[] = { "npz_packed", "npz_shared",
@@ -249,7 +249,7 @@ static void test_epochs(void)
 }
 
 /* Indexing has as many reads in flight as loading. With fewer threads each
- * takes several files at a time: of these numbers all take as many. */
+ * takes several files at a time: with these numbers, all take equally many. */
 static void test_index(void)
 {
 	static const unsigned threads[] = { 10, 25, 50, 64 };

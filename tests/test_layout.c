@@ -1,4 +1,4 @@
-/* Names, shapes and sizes of a data set are DLIO's: against NumPy. */
+/* Names, shapes and sizes of a data set match DLIO; compared with NumPy. */
 #include "test.h"
 
 #include <unistd.h>
@@ -111,7 +111,7 @@ static void vectors(void)
 	pen__layout_fini(&l);
 }
 
-/* All sides of a data set, as NumPy draws them. */
+/* All sides of a data set as drawn by NumPy. */
 static void against_numpy(double length, double stdev, uint64_t n)
 {
 	struct pen_config c = config();
@@ -173,7 +173,7 @@ static void shapes(void)
 	CHECK_EQ(pen__layout_bytes(&l, 0), 90 * 4 * 1251);
 	pen__layout_fini(&l);
 
-	/* an image is bytes, and one a file */
+	/* an image consists of bytes, one per file */
 	c.dataset.record_dims.n = 2;
 	c.dataset.format = jpeg;
 	CHECK_EQ(pen__layout_init(&l, &c, NULL), 0);
@@ -211,28 +211,28 @@ static void errors(void)
 	refuse(&c, "dataset.record_dims", "less");
 	c.dataset.format = hdf5;
 	c.dataset.hdf5_num_dset = 2;
-	refuse(&c, "dataset.hdf5.num_dset_per_record", "cut into 2");
+	refuse(&c, "dataset.hdf5.num_dset_per_record", "not divisible by 2");
 	c.dataset.hdf5_num_dset = 1;
 	c.dataset.record_length_stdev = 5;
 	refuse(&c, "dataset.record_length_bytes_stdev", "record_dims");
 	c.dataset.record_dims.n = 0;
 	c.dataset.record_length_stdev = 1e30;
-	refuse(&c, "dataset.record_length_bytes_stdev", "larger");
+	refuse(&c, "dataset.record_length_bytes_stdev", "largest");
 	c.dataset.record_length_stdev = 0;
 	c.dataset.record_length = 0.5;
 	refuse(&c, "dataset.record_length_bytes", "at least 1");
 	c.dataset.record_length = 1e30;
-	refuse(&c, "dataset.record_length_bytes", "below");
+	refuse(&c, "dataset.record_length_bytes", "less than");
 	c.dataset.record_length = 1e18;
 	c.dataset.num_samples_per_file = 100;
-	refuse(&c, "dataset", "larger than any file");
+	refuse(&c, "dataset", "largest possible file");
 	c.dataset.num_samples_per_file = 0;
 	refuse(&c, "dataset.num_samples_per_file", "at least 1");
 	c = config();
 	c.dataset.num_files_eval = UINT64_MAX;
-	refuse(&c, "dataset.num_files_train", "counted");
+	refuse(&c, "dataset.num_files_train", "too large");
 	c.dataset.num_files_eval = INT64_MAX / 64;
-	refuse(&c, "dataset", "counted");
+	refuse(&c, "dataset", "2^64");
 	c = config();
 	c.dataset.format = odd;
 	refuse(&c, "dataset.format", "nix");
@@ -252,7 +252,7 @@ static void errors(void)
 	c = config();
 	dims[0] = INT64_MAX;
 	c.dataset.record_dims = (struct pen_opt_list){ dims, 3 };
-	refuse(&c, "dataset", "larger");
+	refuse(&c, "dataset", "largest");
 	c.dataset.record_dims.n = 40;
 	refuse(&c, "dataset.record_dims", "axes");
 }
@@ -299,7 +299,7 @@ static void memory(void)
 	CHECK_EQ(pen__layout_init(&l, &c, &err), PEN_ENOMEM);
 	pen__mem_fail_nth(0, false);
 	CHECK_EQ(err.code, PEN_ENOMEM);
-	/* 8 bytes a file, and none when all are alike */
+	/* 8 bytes per file, and none if all files are equal */
 	CHECK_EQ(pen__layout_init(&l, &c, &err), 0);
 	pen__layout_fini(&l);
 	c.dataset.record_length_stdev = 0;

@@ -1,7 +1,7 @@
-/* Sequences a line against plain Python: what is in them, and damage. */
+/* One sequence per line, compared with plain Python; and damaged files. */
 #include "formats.h"
 
-/* Of an id and a label only one could be written. */
+/* A line has room for an id or a label, not both. */
 static void test_write(void)
 {
 	static const struct pen_field fields[] = {
@@ -19,7 +19,7 @@ static void test_write(void)
 
 	snprintf(path, sizeof(path), "%s/w.seq", golden_dir);
 	CHECK_EQ(eng_write(path, "lines", "", &t, &err), PEN_EINVAL);
-	CHECK(strstr(err.msg, "id or label"));
+	CHECK(strstr(err.msg, "either id or label"));
 }
 
 static void test_damage(void)

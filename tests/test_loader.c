@@ -1,7 +1,7 @@
 /*
- * The loader as its user sees it: the same batches whatever threads and store,
- * each sample once an epoch, and what was written comes out, be it dense,
- * ragged or padded.
+ * The loader as its user sees it: the same batches for any threads and store,
+ * each sample once per epoch, and the data that was written comes out, whether
+ * dense, ragged or padded.
  */
 #include "engine.h"
 
@@ -81,7 +81,7 @@ static bool log_of(struct pen_buf *to, const struct eng_set *s,
 		return false;
 	}
 	CHECK_EQ(eng_run(l, 2, to, &err), PEN_END);
-	CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END); /* and stays there */
+	CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END); /* and stays ended */
 	pen_loader_close(l);
 	return true;
 }
@@ -96,7 +96,7 @@ static void test_same(const struct eng_set *s, size_t sampler)
 		return;
 	for (size_t i = 0; i < NSTORES; i++)
 		for (unsigned threads = 1; threads <= 8; threads += 7) {
-			/* each store and set come together in some order */
+			/* every store meets every set in some order */
 			if ((i + sampler + threads / 8) % TEST_EVERY(5))
 				continue;
 			if (!log_of(&got, s, text, stores[i], threads))
@@ -219,8 +219,9 @@ static void test_padded(const char *how)
 }
 
 /*
- * A store that takes its time takes that of reading, wherever in a round it is
- * called: every read is late by so much at least, whatever the machine does.
+ * The delay of a slow store counts as reading, wherever in a round it is
+ * called: every read is late by at least this much, however busy the machine
+ * is.
  */
 static void test_late(const struct eng_set *s, const char *how)
 {
@@ -234,7 +235,8 @@ static void test_late(const struct eng_set *s, const char *how)
 	if (!CHECK(l))
 		return;
 	CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
-	/* who delivered the last batch may have to write it down yet */
+	/* the thread that delivered the last batch may still have to count
+	 * it */
 	for (int i = 0; i < 1000; i++) {
 		pen_loader_stats(l, &st, sizeof(st));
 		if (st.read_ns >= st.nreads * late)
@@ -242,7 +244,7 @@ static void test_late(const struct eng_set *s, const char *how)
 		sched_yield();
 	}
 	CHECK(st.nreads > 0);
-	/* the reads that were timed, too; lent memory is not read */
+	/* the timed reads too; lent memory is not read */
 	if (strstr(how, "queue_depth"))
 		CHECK(st.timed_reads && st.timed_reads <= st.nreads &&
 		      st.best_read_ns >= late &&
@@ -253,8 +255,8 @@ static void test_late(const struct eng_set *s, const char *how)
 	pen_loader_close(l);
 }
 
-/* Making rows is decoding where they are made of pixels or text, and copying
- * elsewhere. How long either takes is not looked at. */
+/* Making rows counts as decoding for pixels or text, and as copying otherwise.
+ * The durations are not checked. */
 static void test_stages(const struct eng_set *s, bool decodes)
 {
 	struct pen_loader *l = eng_open(NULL,
@@ -267,12 +269,17 @@ static void test_stages(const struct eng_set *s, bool decodes)
 		return;
 	CHECK_EQ(eng_run(l, 3, NULL, NULL), PEN_END);
 	pen_loader_stats(l, &st, sizeof(st));
+	/* a thread counts its time after it delivered what it worked on */
+	for (int i = 0; !st.decode_ns && !st.emit_ns && i < 1000; i++) {
+		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
+		pen_loader_stats(l, &st, sizeof(st));
+	}
 	if (decodes)
 		CHECK(st.decode_ns && !st.emit_ns);
 	else
 		CHECK(!st.decode_ns && st.emit_ns);
 	CHECK(st.prefetch_wanted >= st.prefetch);
-	/* the kernel counts a thread's time when it stops or at the tick */
+	/* the kernel updates a thread's time when it stops or at the tick */
 	for (int i = 0; !st.cpu_ns && i < 1000; i++) {
 		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
 		pen_loader_stats(l, &st, sizeof(st));
@@ -292,8 +299,8 @@ static const struct eng_set images = { .name = "images",
 						    .ndim = 3,
 						    .shape = { 8, 8, 3 } } } };
 
-/* Stopped in the middle of samples that come in pieces, again and again, and
- * then all of them. */
+/* Stopped repeatedly in the middle of samples that come in pieces, and then all
+ * of them. */
 static void test_left(const struct eng_set *s, const char *how)
 {
 	struct pen_buf want = { 0 }, got = { 0 };

@@ -1,4 +1,4 @@
-/* Figures against numbers worked out by hand. */
+/* Figures compared with values computed by hand. */
 #include "records.h"
 
 #include "emulate/metrics.h"
@@ -21,8 +21,8 @@ static void windows(struct pen_comm *comm)
 	struct pen_block_figures f;
 	struct pen_record r;
 
-	/* 1+1, then 4 x (0.5+1) = 8 s of steps in 8.4 s: 6.4 s are looked at,
-	 * in which 4 s were computed and 16 samples came */
+	/* 1+1, then 4 x (0.5+1) = 8 s of steps in 8.4 s: a window of 6.4 s with
+	 * 4 s of compute and 16 samples */
 	record_make(&r, &config, comm);
 	record_block(&r, 1, 1, 0.5, 0.4);
 	pen__block_figures(&config, &r.phase[0], 0, &f);
@@ -33,20 +33,21 @@ static void windows(struct pen_comm *comm)
 	CHECK_NEAR(f.compute_mean, 1);
 	CHECK_NEAR(f.compute_stdev, 0);
 	CHECK(f.first == 1 && f.steps == 4 && !f.whole);
-	/* without the last step, too: 4.9 s with 3 steps */
+	/* also without the last step: 4.9 s with 3 steps */
 	config.output.exclude_end_steps = 1;
 	pen__block_figures(&config, &r.phase[0], 0, &f);
 	CHECK_NEAR(f.au, 300 / 4.9);
 	CHECK_NEAR(f.throughput, 12 / 4.9);
-	CHECK_NEAR(f.dlio_throughput, 12 / 4.9); /* where 2 is right */
-	/* nothing left out */
+	CHECK_NEAR(f.dlio_throughput,
+		   12 / 4.9); /* where the constant 2 is right */
+	/* no step excluded */
 	config.output.exclude_end_steps = 0;
 	config.output.exclude_start_steps = 0;
 	pen__block_figures(&config, &r.phase[0], 0, &f);
 	CHECK_NEAR(f.au, 500 / 8.4);
 	CHECK_NEAR(f.throughput, 20 / 8.4);
 	CHECK_NEAR(f.dlio_throughput, 12 / 8.4);
-	/* a number that would wrap when added */
+	/* a number that would overflow in a sum */
 	config.output.exclude_start_steps = UINT64_MAX;
 	config.output.exclude_end_steps = 5;
 	pen__block_figures(&config, &r.phase[0], 0, &f);
@@ -66,20 +67,20 @@ static void few_steps(struct pen_comm *comm)
 	block(&r, 2, 0.5, 0.5, 2.25);
 	block(&r, 1, 0.5, 0.5, 1.25);
 	block(&r, 0, 0, 0, 1);
-	/* two: one is looked at, for 1.25 s; DLIO says 0 samples */
+	/* two steps: a window of one, 1.25 s; DLIO reports 0 samples */
 	pen__block_figures(&config, &r.phase[0], 0, &f);
 	CHECK_NEAR(f.au, 40);
 	CHECK_NEAR(f.throughput, 3.2);
 	CHECK_NEAR(f.dlio_throughput, 0);
 	CHECK(!f.whole);
-	/* one: nothing would be left, so it counts; DLIO's formula goes below
-	 * zero, (1 - 2) * 4 / (1.25 - 1), which no rate does */
+	/* one step: excluding it would leave none, so it is included; the
+	 * formula of DLIO becomes negative, (1 - 2) * 4 / (1.25 - 1) */
 	pen__block_figures(&config, &r.phase[1], 0, &f);
 	CHECK_NEAR(f.au, 40);
 	CHECK_NEAR(f.throughput, 3.2);
 	CHECK_NEAR(f.dlio_throughput, 0);
 	CHECK(f.whole);
-	/* none */
+	/* no steps */
 	pen__block_figures(&config, &r.phase[2], 0, &f);
 	CHECK(f.au == 0 && f.throughput == 0 && f.dlio_throughput == 0);
 	pen__record_fini(&r);
@@ -90,7 +91,7 @@ static void clocks(struct pen_comm *comm)
 	struct pen_block_figures f;
 	struct pen_record r;
 
-	/* a block that ends before its steps, and computation only */
+	/* a block shorter than its steps, compute only */
 	record_make(&r, &config, comm);
 	block(&r, 5, 0, 1, 4.5);
 	pen__block_figures(&config, &r.phase[0], 0, &f);
@@ -99,7 +100,7 @@ static void clocks(struct pen_comm *comm)
 	block(&r, 5, 0, 0, 0); /* no time at all */
 	pen__block_figures(&config, &r.phase[1], 0, &f);
 	CHECK(f.au == 0 && f.throughput == 0 && f.dlio_throughput == 0);
-	block(&r, 5, 1, 0, 5); /* no computation */
+	block(&r, 5, 1, 0, 5); /* no compute */
 	pen__block_figures(&config, &r.phase[2], 0, &f);
 	CHECK(f.au == 0);
 	CHECK_NEAR(f.throughput, 4);
@@ -117,7 +118,7 @@ static void evaluation(struct pen_comm *comm)
 	for (int i = 0; i < 4; i++)
 		CHECK_EQ(pen__record_step(p, 0, 0.5, 0.5), 0);
 	p->seconds = 5;
-	/* AU over 3 of the steps and 4 s; samples/s over all, as DLIO */
+	/* AU over 3 steps and 4 s; samples/s over all steps, as DLIO */
 	pen__block_figures(&config, p, 0, &f);
 	CHECK_NEAR(f.au, 37.5);
 	CHECK_NEAR(f.throughput, 1.6);
@@ -156,7 +157,7 @@ static bool fill(struct pen_record *r)
 	return true;
 }
 
-/* accels: of all ranks; ranks */
+/* accels: of all ranks */
 static void check_figures(const struct pen_figures *f, unsigned accels,
 			  int ranks)
 {
@@ -175,8 +176,8 @@ static void check_figures(const struct pen_figures *f, unsigned accels,
 	CHECK_NEAR(f->throughput_all.mean, (rate1 + rate2) / 2);
 	CHECK_NEAR(f->dlio_throughput[0], (1.875 + 2) / 2 * accels);
 	CHECK_NEAR(f->dlio_throughput[1], 1.875 * accels);
-	/* a delivered sample has 1 MiB; of one that was configured with 2 MiB
-	 * DLIO's key says so; 4000 bytes a rank and block were read */
+	/* a delivered sample has 1 MiB; the key of DLIO uses the configured 2
+	 * MiB; 4000 bytes were read per rank and block */
 	CHECK_NEAR(f->io_rate[0], rate1);
 	CHECK_NEAR(f->record_io_all.mean, rate1 + rate2);
 	CHECK_NEAR(f->record_io_all.stdev, rate1 - rate2);
@@ -189,7 +190,7 @@ static void check_figures(const struct pen_figures *f, unsigned accels,
 	CHECK_NEAR(f->eval_io_all.mean, 1.6 * accels);
 	CHECK_NEAR(f->eval_record_io_all.mean, 3.2 * accels);
 	CHECK_NEAR(f->eval_read_io_all.mean, 4.8 * accels);
-	/* rank r takes r longer; each has 1 GiB */
+	/* rank r takes r s longer; each has 1 GiB */
 	CHECK_EQ(f->nsaves, 2);
 	CHECK_NEAR(f->save_s[0], 1 + ranks);
 	CHECK_NEAR(f->save_s[1], 3 + ranks);
@@ -217,7 +218,7 @@ static void check_figures(const struct pen_figures *f, unsigned accels,
 	CHECK_EQ(f->wait.min, 10);
 	CHECK_EQ(f->wait.max, 100 + ranks - 1);
 	CHECK_EQ(f->step.count, 0);
-	if (f->facts.training) /* rank 0 knows */
+	if (f->facts.training) /* known by rank 0 */
 		CHECK_NEAR(f->facts.v[PEN_READ_S], 240e-9 * ranks);
 }
 
@@ -236,7 +237,7 @@ static void one_rank(struct pen_comm *comm, unsigned naccel)
 	pen__record_fini(&r);
 }
 
-/* Rank r has r + 1 accelerators; the last one saw no second epoch. */
+/* Rank r has r + 1 accelerators; the last one has no second epoch. */
 static void rank_main(void *arg, unsigned i)
 {
 	struct ranks *all = arg;
@@ -269,7 +270,7 @@ static void nothing(struct pen_comm *comm)
 	struct pen_text t = { 0 };
 
 	record_make(&r, &config, comm);
-	memset(&r.wait, 0, sizeof(r.wait)); /* nobody made it ready */
+	memset(&r.wait, 0, sizeof(r.wait)); /* not initialised */
 	CHECK_EQ(pen__figures(&f, &r, NULL), 0);
 	CHECK(f.nepochs == 0 && f.au_all.mean == 0 && f.samples == 0);
 	CHECK_EQ(f.wait.count, 0);
@@ -300,7 +301,8 @@ static void no_memory(struct pen_comm *comm)
 	pen__record_fini(&r);
 }
 
-/* One rank of three runs out of memory: none is left waiting, all know. */
+/* One of three ranks runs out of memory: all of them get the error, none waits.
+ */
 static void rank_fails(void *arg, unsigned i)
 {
 	static uint64_t nth;
@@ -359,28 +361,28 @@ static void summaries(struct pen_comm *comm)
 				      .what = "It keeps up",
 				      .evidence = "by far" };
 	says(&r, &f,
-	     "Fed 1 emulated accelerator at 97.4 % utilisation (wanted 90 %). "
+	     "Fed 1 emulated accelerator at 97.4 % utilisation (target 90 %). "
 	     "It keeps up: by far.");
 	r.world = 4;
 	r.partial = true;
-	f.au_all.mean = 89.99; /* must not read as 90.0 */
+	f.au_all.mean = 89.99; /* must not print as 90.0 */
 	f.facts.v[PEN_READ_BYTES] = 100;
 	f.facts.v[PEN_DEVICE_BYTES] = 7;
 	snprintf(f.facts.store, sizeof(f.facts.store), "posix");
 	snprintf(f.facts.device, sizeof(f.facts.device), "vda");
 	says(&r, &f,
-	     "Interrupted: this is of the part that ran. Fed 4 emulated "
-	     "accelerators at 89.9 % utilisation (wanted 90 %). It keeps up: "
+	     "Interrupted: the figures cover the part that ran. Fed 4 emulated "
+	     "accelerators at 89.9 % utilisation (target 90 %). It keeps up: "
 	     "by far. Warning: 93 % of the bytes came from the page cache, not "
 	     "from the device.");
 	r.partial = false;
-	f.why.cause = PEN_CAUSE_STORAGE; /* which excludes the other */
+	f.why.cause = PEN_CAUSE_STORAGE; /* replaces the other warning */
 	snprintf(f.why.what, sizeof(f.why.what), "It is storage");
 	snprintf(f.why.advice, sizeof(f.why.advice), "Buy some.");
 	says(&r, &f,
-	     "Fed 4 emulated accelerators at 89.9 % utilisation (wanted 90 %). "
+	     "Fed 4 emulated accelerators at 89.9 % utilisation (target 90 %). "
 	     "It is storage: by far. Buy some.");
-	/* what utilisation does not tell */
+	/* not included in utilisation */
 	f.train_s = 10;
 	f.nevals = 3;
 	f.eval_au_all.mean = 12.38;
@@ -389,18 +391,18 @@ static void summaries(struct pen_comm *comm)
 	f.save_time.mean = 9.31;
 	f.save_rate.mean = 0.235;
 	says(&r, &f,
-	     "Fed 4 emulated accelerators at 89.9 % utilisation (wanted 90 %). "
+	     "Fed 4 emulated accelerators at 89.9 % utilisation (target 90 %). "
 	     "It is storage: by far. Buy some. Evaluated 3 times at 12.4 % "
-	     "utilisation (wanted 90 %). Saved 10 checkpoints of 2.35 GB in "
-	     "9.31 s each (252 MB/s). Accelerators do not train meanwhile: "
-	     "checkpoints took 93.1 s in all, training 10.0 s.");
+	     "utilisation (target 90 %). Saved 10 checkpoints of 2.35 GB in "
+	     "9.31 s each (252 MB/s). Training stops during checkpoints: they "
+	     "took 93.1 s in total, training 10.0 s.");
 	f.nevals = f.nsaves = 0;
 	f.compute_s_sum = 0;
 	f.payload_bytes = 30000000;
 	says(&r, &f,
 	     "Delivered 10 samples/s (3.00 MB/s) to 4 emulated accelerators "
-	     "that "
-	     "computed nothing: this is the loader's limit here. It is "
+	     "with no compute time: this is the loader's limit on this "
+	     "machine. It is "
 	     "storage: by far. Buy some.");
 	f.samples = 0;
 	f.nsaves = 10;

@@ -1,6 +1,6 @@
 /*
- * Numbers kept in one or two bytes: what goes in comes out bit by bit, what
- * would not is left alone, for every type and at every limit.
+ * Numbers kept in one or two bytes: restored exactly, or left unchanged, for
+ * every type and at every limit.
  */
 #include "test.h"
 
@@ -30,7 +30,7 @@ static void put(enum pen_dtype t, uint8_t *p, size_t i, double v)
 		memcpy(p + i * item_of(t), &u, item_of(t));
 }
 
-/* The same from streams of bytes, in memory of just their size. */
+/* The same from byte streams, in buffers of their exact size. */
 static void streams(const struct pen_chunked *a, const uint8_t *in,
 		    const uint8_t *narrow, int want)
 {
@@ -44,7 +44,7 @@ static void streams(const struct pen_chunked *a, const uint8_t *in,
 			mem[i][k] = in[k * 4 + i];
 	}
 	rc = pen__narrow_streams(a, s, N, out);
-	/* where there is no fast way it is left to the other one */
+	/* without vector code the other function does it */
 	CHECK(rc == want || !rc);
 	CHECK(!memcmp(out, narrow, (size_t)rc));
 	pen__weave4(s, N, out);
@@ -54,8 +54,8 @@ static void streams(const struct pen_chunked *a, const uint8_t *in,
 	free(out);
 }
 
-/* One value among others up to `most`; in how many bytes is it kept, and does
- * it come back? */
+/* One value among others up to `most`: the bytes it is kept in, and whether it
+ * is restored. */
 static void among(enum pen_dtype t, uint64_t most, size_t at, double v,
 		  int width)
 {
@@ -131,7 +131,7 @@ static void limits(void)
 	}
 }
 
-/* Types of two bytes or fewer, small chunks, and the other byte order. */
+/* Types of at most two bytes, small chunks, and swapped byte order. */
 static void left_alone(void)
 {
 	static const enum pen_dtype types[] = { PEN_U8, PEN_I16, PEN_U16,

@@ -39,10 +39,11 @@ static int no_rows(const struct pen_table *t, uint32_t field, uint64_t first,
 	(void)first;
 	(void)n;
 	(void)to;
-	return pen__fail(err, PEN_EIO, t->field[0].name, "no rows today");
+	return pen__fail(err, P_IO, t->field[0].name, "no rows today");
 }
 
-/* What NumPy wrote in C order and little-endian we write byte for byte. */
+/* Arrays that NumPy wrote in C order and little-endian are written byte for
+ * byte. */
 static void check_write(const struct golden_case *c)
 {
 	const struct pen_opts_kv kv = { "samples", c->samples };
@@ -68,7 +69,7 @@ static void check_write(const struct golden_case *c)
 	CHECK_EQ(f->ops->write(f, &t, &out.out, NULL), 0);
 	if (!CHECK(out.buf.n == n && memcmp(out.buf.p, file, n) == 0))
 		fprintf(stderr, "  in %s samples=%s\n", c->file, c->samples);
-	/* and the same when samples are made on demand */
+	/* and the same with samples generated on demand */
 	out.buf.n = 0;
 	t.data = NULL;
 	CHECK_EQ(f->ops->write(f, &t, &out.out, NULL), 0);
@@ -119,7 +120,7 @@ static void test_write_refuses(void)
 	CHECK(strstr(err.msg, "npz") != NULL);
 	pen__format_close(f);
 	CHECK_EQ(out.buf.n, 0);
-	/* a failure of what makes the samples comes through as it is */
+	/* a failure of the generator is passed on unchanged */
 	t = (struct pen_table){
 		.nsamples = 2, .nfields = 1, .field = fd, .rows = no_rows
 	};
@@ -208,12 +209,13 @@ static void test_many(void)
 	CHECK(strstr(err.msg, "int16") && strstr(err.msg, "float32"));
 	drv_close(&d);
 
-	/* (0, 3) holds no samples along the first axis: it binds nobody */
+	/* (0, 3) has no samples along the first axis, so it does not define the
+	 * field */
 	CHECK_EQ(open_many(&d, empty, "first", &err), 0);
 	CHECK_EQ(d.ix.nsamples, 3);
 	CHECK_EQ(d.f->field[0].shape[0], 4);
 	drv_close(&d);
-	/* but it is a sample as a file */
+	/* but the file is a sample */
 	CHECK_EQ(open_many(&d, empty, "file", &err), 0);
 	CHECK_EQ(d.f->field[0].shape[0], -1);
 	CHECK_EQ(drv_sample(&d, 0, 0, &rows, &err), 0);
@@ -236,10 +238,10 @@ static void test_refused(void)
 	CHECK_EQ(open_many(&d, scalar, "first", &err), PEN_EINVAL);
 	CHECK(strstr(err.msg, "samples=file") != NULL);
 	drv_close(&d);
-	/* alone it would be a sample per step of axis 0, but there is none */
+	/* alone it would have a sample per entry of axis 0, but has none */
 	CHECK_EQ(open_many(&d, scalar, "auto", &err), 0);
 	drv_close(&d);
-	/* (0, 3) along the last axis: 3 samples of nothing */
+	/* (0, 3) along the last axis: 3 empty samples */
 	CHECK_EQ(open_many(&d, none_left, "last", &err), PEN_EDATA);
 	CHECK(strstr(err.msg, "0 bytes each") != NULL);
 	drv_close(&d);

@@ -79,21 +79,21 @@ static void test_fields(void)
 	CHECK_EQ(open_file(&d, "table-stored.npz", kv, 2, &err), PEN_ENOTFOUND);
 	CHECK(strstr(err.msg, "nothing.npy") != NULL);
 	drv_close(&d);
-	/* asked for by name, what is not numeric is an error */
+	/* a requested member that is not numeric is an error */
 	kv[0].value = "file";
 	kv[1].value = "x,o";
 	CHECK_EQ(open_file(&d, "left-out.npz", kv, 2, &err), PEN_ENOTSUP);
 	CHECK(strstr(err.msg, "pickle") != NULL);
 	CHECK(strstr(err.where, "o.npy") != NULL);
 	drv_close(&d);
-	/* x and y do not have as many samples along the first axis */
+	/* x and y differ in length along the first axis */
 	kv[0].value = "first";
 	CHECK_EQ(open_file(&d, "savez.npz", kv, 1, &err), PEN_EDATA);
 	CHECK(strstr(err.msg, "samples=first") != NULL);
 	drv_close(&d);
 }
 
-/* Which ways the units go. */
+/* Flags of units. */
 static void test_units(void)
 {
 	struct pen_opts_kv kv[] = { { "samples", "first" },
@@ -152,7 +152,7 @@ static void test_many(void)
 		free(p);
 	}
 	CHECK_EQ(drv_bind(&d, 0, &err), 0);
-	CHECK_EQ(d.ix.nblobs, 2); /* what is left out does not count */
+	CHECK_EQ(d.ix.nblobs, 2); /* skipped members do not count */
 	CHECK_EQ(d.f->nfields, 2);
 	for (uint32_t i = 0; i < 3; i++) {
 		CHECK_EQ(drv_sample(&d, i, 0, &rows, &err), 0);
@@ -172,7 +172,7 @@ static void test_many(void)
 	drv_close(&d);
 }
 
-/* x and y of savez.npz from their dumps, samples along axis 0. */
+/* x and y of savez.npz against their dumps, samples along axis 0. */
 static int write_dlio(const struct pen_opts_kv *kv, size_t nkv,
 		      struct golden_out *out)
 {
@@ -200,7 +200,7 @@ static int write_dlio(const struct pen_opts_kv *kv, size_t nkv,
 	return rc;
 }
 
-/* NumPy reads what we wrote and finds what it had written itself. */
+/* NumPy reads our files like its own. */
 static void check_with_numpy(const struct golden_out *out)
 {
 	static const char compare[] =
@@ -234,7 +234,7 @@ static void test_write(void)
 
 	CHECK_EQ(write_dlio(kv, 1, &out), 0);
 	check_with_numpy(&out);
-	/* newer Pythons say 4.5 where older ones say 2.0 */
+	/* newer Pythons write 4.5, older ones 2.0 */
 	if (p[4] == 20)
 		CHECK(out.buf.n == n && memcmp(out.buf.p, p, n) == 0);
 	pen__buf_fini(&out.buf);
@@ -262,8 +262,8 @@ static void test_write(void)
 }
 
 /*
- * More than 2 GiB, without the bytes: the array is a mapping of zeros that is
- * never written, and of what comes out only the small pieces are kept.
+ * More than 2 GiB, without using memory: the array is a mapping of zeros that
+ * is never written, and only the small pieces of the output are kept.
  */
 #define BIG_ROW ((size_t)2200 << 20)
 

@@ -39,7 +39,7 @@ static void test_sort(void)
 	CHECK_EQ(s.nobj, nout);
 	for (uint32_t i = 0; i < nout && i < s.nobj; i++)
 		path_is(&s, i, out[i]);
-	/* of equal ones the first stays, for directories, too */
+	/* of equal ones the first stays, for directories too */
 	CHECK_EQ(s.obj[9].size, 1);
 	CHECK_EQ(s.ndir, 6);
 	CHECK_EQ(s.dir[s.obj[9].dir].mtime_ns, 100);
@@ -92,7 +92,7 @@ static void test_many(void)
 	pen__objects_fini(&s);
 }
 
-/* Objects of several paths: sorted path by path, and then left as they are. */
+/* Objects of several paths: sorted path by path, and then left in order. */
 static void add_path(struct pen_objects *s, const char *dir,
 		     const char *const *names)
 {
@@ -140,7 +140,7 @@ static void test_join(void)
 	pen__objects_fini(&s);
 }
 
-/* Another order is another hash, and the sorted one is none. */
+/* Another order is another hash, and the sorted one has none. */
 static void test_order(void)
 {
 	static const char *const name[3][2] = { { "a" }, { "b" }, { "c" } };

@@ -1,4 +1,4 @@
-/* What may be written for a value, and what is said when it may not. */
+/* What may be written for a value, and the message if it may not. */
 #include "test.h"
 
 #include <locale.h>
@@ -206,26 +206,27 @@ static void bad(const char *name, const char *value, const char *msg)
 
 static void errors(void)
 {
-	bad("buffer", "12x", "is not a size: '12x' (try 64KiB, 1.5GB)");
-	bad("depth", "9x", "is not a whole number: '9x' (try 8)");
+	bad("buffer", "12x", "'12x' is not a size; try 64KiB or 1.5GB");
+	bad("depth", "9x", "'9x' is not an integer; try 8");
 	bad("depth", "9223372036854775808",
-	    "is not a whole number: '9223372036854775808' (try 8)");
-	bad("depth", "65", "is out of range: '65' (from -4 to 64)");
-	bad("count", "2G", "is out of range: '2G' (from 0 to 1000000000)");
-	bad("count", "-5", "is not a count: '-5' (try 1000, 10k, 1e6)");
-	bad("rate", "nan", "is not a number: 'nan' (try 0.5)");
-	bad("rate", "1e999", "is not a number: '1e999' (try 0.5)");
-	bad("rate", "0x1p3", "is not a number: '0x1p3' (try 0.5)");
-	bad("rate", "", "is not a number: '' (try 0.5)");
-	bad("timeout", "5", "is not a time: '5' (try 50us, 1.5ms, 2s)");
-	bad("flag", "maybe", "is not a yes or no: 'maybe' (try true, false)");
+	    "'9223372036854775808' is not an integer; try 8");
+	bad("depth", "65", "'65' is out of range; use -4 to 64");
+	bad("count", "2G", "'2G' is out of range; use 0 to 1000000000");
+	bad("count", "-5", "'-5' is not a count; try 1000, 10k or 1e6");
+	bad("rate", "nan", "'nan' is not a number; try 0.5");
+	bad("rate", "1e999", "'1e999' is not a number; try 0.5");
+	bad("rate", "0x1p3", "'0x1p3' is not a number; try 0.5");
+	bad("rate", "", "'' is not a number; try 0.5");
+	bad("timeout", "5", "'5' is not a time; try 50us, 1.5ms or 2s");
+	bad("flag", "maybe", "'maybe' is not a boolean; try true or false");
 	bad("mode", "quick",
-	    "is not a choice: 'quick' (choose from: fast, safe, slow)");
-	bad("mode", "fasst", "is not a choice: 'fasst'; did you mean 'fast'?");
+	    "'quick' is not a valid choice; choose from: fast, safe, slow");
+	bad("mode", "fasst",
+	    "'fasst' is not a valid choice; did you mean 'fast'?");
 	bad("depht", "1", "unknown option; did you mean 'depth'?");
 	bad("bufer", "1", "unknown option; did you mean 'buffer'?");
 	bad("xyzzy", "1",
-	    "unknown option; there are: flag, depth, buffer, count, timeout, "
+	    "unknown option; choose from: flag, depth, buffer, count, timeout, "
 	    "rate, path, other, mode");
 	bad("depth", NULL, "needs a value");
 }
@@ -245,7 +246,7 @@ static void filling(void)
 	CHECK(!s.path && !s.other);
 	CHECK_EQ(pen__opt_fill(NULL, NULL, NULL, 0, "", &e), 0);
 	CHECK_EQ(pen__opt_fill(NULL, NULL, kv, 1, "", &e), PEN_EINVAL);
-	CHECK_STR(e.msg, "unknown option; there are none here");
+	CHECK_STR(e.msg, "unknown option; there are no options here");
 	/* by the names that users write */
 	CHECK_EQ(pen__opt_fill(table, &s, kv + 2, 1, "of.", &e), PEN_EINVAL);
 	CHECK_STR(e.where, "of.depth");
@@ -303,7 +304,8 @@ int main(void)
 	defaults();
 	CHECK_EQ(pen__opt_defaults(table, &s, NULL), 0);
 	values(&s);
-	/* a comma for a decimal point must not matter, where one is there */
+	/* a comma as the decimal point must not matter, where a locale has
+	 * one */
 	if (setlocale(LC_ALL, "de_DE.UTF-8"))
 		values(&s);
 	pen__opt_fini(table, &s);

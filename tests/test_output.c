@@ -1,6 +1,6 @@
 /*
- * What a run leaves behind. The files are read by Python, see
- * data/check_output.py; here they are made, and made to fail.
+ * The output files of a run. Python reads them, see data/check_output.py; here
+ * they are written, also with injected failures.
  */
 #include "records.h"
 
@@ -14,7 +14,7 @@ static struct pen_config config;
 static struct pen_settings settings;
 static struct pen_text watched;
 
-/* Two epochs of two and one blocks, an evaluation, a checkpoint, a load. */
+/* Two epochs with two blocks and one block, an evaluation, a save, a load. */
 static bool fill(struct pen_record *r)
 {
 	struct pen_phase *p;
@@ -140,7 +140,7 @@ static void big_trace(struct pen_comm *comm)
 			break;
 	CHECK_EQ(p->of[0].n, 600000);
 	p->start = r.start;
-	p->seconds = 1000; /* shorter than the steps, so they are scaled */
+	p->seconds = 1000; /* shorter than its steps, which are scaled */
 	CHECK_EQ(pen__output_trace(&r, "big.json", &err), 0);
 	pen__record_fini(&r);
 }
@@ -168,8 +168,8 @@ static void without_steps(struct pen_comm *comm)
 	pen__record_fini(&r);
 }
 
-/* No file is half there, whatever allocation fails. Where /proc could not be
- * read for it, a file is whole without. */
+/* No file is incomplete, whichever allocation fails. If /proc cannot be read, a
+ * file is complete without it. */
 static void no_memory(struct pen_comm *comm)
 {
 	struct pen_figures f;
@@ -228,7 +228,7 @@ static void logging(void)
 	CHECK(!strncmp(s.last, "[WARNING] 20", 12));
 	memset(line, 'x', sizeof(line) - 1);
 	line[sizeof(line) - 1] = '\0';
-	pen__log(&log, "%s", line); /* cut, not more */
+	pen__log(&log, "%s", line); /* only truncated */
 	CHECK_EQ(s.n, 2);
 	log.quiet = true;
 	pen__log(&log, "nothing");

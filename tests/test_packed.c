@@ -1,7 +1,7 @@
 /*
- * The packed layout: the same cells written as h5ad and packed load the same,
- * whatever is asked of them, in any order and with any number of threads; what
- * inspect says; files that are damaged in every place.
+ * The packed layout: the same cells written as h5ad and packed load the same
+ * with all options, in any order and with any number of threads; the output of
+ * inspect; files damaged at every position.
  */
 #include <math.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ struct kind {
 	uint64_t nrows;
 	enum pen_dtype dtype;
 	bool sparse, sorted, counts;
-	const char *rows; /* of a chunk */
+	const char *rows; /* per chunk */
 };
 
 static const struct kind kinds[] = {
@@ -44,7 +44,7 @@ struct cells {
 	struct pen_cells_spec spec;
 	struct pen_cells_column_spec obs[NOBS], var[2];
 	struct pen_cells_dense_spec dense[1];
-	struct pen_cells_csr_spec csr[1]; /* the same as X, when it is sparse */
+	struct pen_cells_csr_spec csr[1]; /* the same as X, if that is sparse */
 	const void *var_values[2];
 	char (*gene)[16];
 	const char **genes;
@@ -60,7 +60,7 @@ struct cells {
 	int64_t *count;
 	double *score;
 	bool *flag;
-	bool *missing; /* of count */
+	bool *missing; /* of column count */
 	float *pca;
 };
 
@@ -91,7 +91,7 @@ static void make_rows(struct cells *c, struct pen_rng *r)
 	for (uint64_t i = 0; i < n; i++) {
 		uint32_t gene = (uint32_t)pen__rng_below(r, 20);
 
-		/* some cells have nothing */
+		/* some cells are empty */
 		for (; i % 13 != 4 && gene < genes; nnz++) {
 			double v = (double)pen__rng_below(
 				r, pen__rng_below(r, 9) ? 3 : 90);
@@ -213,7 +213,7 @@ static void cells_fini(struct cells *c)
 		free(all[i]);
 }
 
-/* Rows [i, i + n) to the writer; starts count from their first. */
+/* Writes rows [i, i + n); starts are relative to the first of them. */
 static int put_rows(const struct cells *c, struct pen_cells_writer *w,
 		    uint64_t i, uint64_t n, struct pen_err *err)
 {
@@ -363,7 +363,7 @@ static int read_memory(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 	struct memory *m = (struct memory *)pk;
 
 	if (off > pk->size || len > pk->size - off)
-		return pen__fail(err, PEN_EIO, pk->name, "is too short");
+		return pen__fail(err, P_IO, pk->name, "is too short");
 	memcpy(buf, m->p + off, len);
 	return 0;
 }
@@ -399,7 +399,7 @@ static void test_meta(void)
 	free(p);
 }
 
-/* Packed is smaller than gzip can make it. */
+/* Packed files are smaller than gzip can make them. */
 static void test_size(void)
 {
 	size_t n;
@@ -484,7 +484,7 @@ static void test_damage(void)
 	}
 }
 
-/* Pieces that are the same bytes again and again: more than the file has. */
+/* Pieces that repeat the same bytes: more than the file has. */
 static void test_overlap(void)
 {
 	size_t n;
@@ -494,7 +494,7 @@ static void test_overlap(void)
 	};
 	struct pen_bytes foot = pen__bytes(p + n - 32, 32);
 	const uint64_t at = pen__take_u64(&foot), len = pen__take_u64(&foot);
-	/* after sizes, kinds and rows of a chunk */
+	/* after sizes, kinds and rows per chunk */
 	uint8_t *chunk = p + at + 24 + 4 + 4 + 8;
 	const uint32_t most = (uint32_t)(at - 64);
 	struct pen_err err = { 0 };
@@ -512,12 +512,12 @@ static void test_overlap(void)
 	crc = pen__crc32c(0, p + at, len);
 	memcpy(p + n - 16, &crc, 4);
 	CHECK_EQ(pen__packed_open(&f, &m.pk, &err), PEN_EDATA);
-	CHECK(strstr(err.msg, "more numbers than it has") != NULL);
+	CHECK(strstr(err.msg, "more values than it contains") != NULL);
 	pen__packed_close(&f);
 	free(p);
 }
 
-/* Nothing is there when a writer ran out of memory. */
+/* No file remains when a writer runs out of memory. */
 static void test_nomem(void)
 {
 	struct cells c;
@@ -537,7 +537,7 @@ static void test_nomem(void)
 		pen__mem_fail_nth(0, false);
 		if (n < i)
 			break;
-		/* what cannot be deflated is stored as it is */
+		/* incompressible data is stored as it is */
 		CHECK(rc == PEN_ENOMEM || rc == 0);
 		CHECK((rc == 0) == (access(path, F_OK) == 0));
 		unlink(path);

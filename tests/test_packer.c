@@ -1,4 +1,4 @@
-/* Packing of rows, and what stands where a sample has nothing. */
+/* Packing of rows, and padding. */
 #include "batching.h"
 #include "engine.h"
 #include "engine/plan_pack.h"

@@ -1,4 +1,4 @@
-/* png against Pillow: pixels, damage, and what we write. */
+/* png against Pillow: pixels, damage and writing. */
 #include "formats.h"
 
 static void test_damage(void)

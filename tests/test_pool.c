@@ -1,7 +1,8 @@
 /*
- * The pool: who holds a batch, what memory is counted, which rows failed; and
- * through the loader that closing is clean at any moment, that batches outlive
- * their loader, and that a slow consumer never costs more than the budget.
+ * The pool: which batches the consumer holds, what memory is counted, which
+ * rows failed; and through the loader, that closing is clean at any moment,
+ * that batches outlive their loader, and that a slow consumer never costs more
+ * than the budget.
  */
 #include <pthread.h>
 
@@ -47,7 +48,7 @@ static void test_round(void)
 	CHECK_EQ(p->nout, 3);
 	pen_batch_unref(&t[1]->batch->pub);
 	CHECK(pen__ring_pop(ring, &lane, false) == t[1]);
-	/* stopped: what comes back stays, and start finds it */
+	/* stopped: returned batches stay, and start finds them */
 	pen__pool_stop(p);
 	pen_batch_unref(&t[2]->batch->pub);
 	CHECK(!pen__ring_pop(ring, &lane, false));
@@ -55,7 +56,7 @@ static void test_round(void)
 	CHECK(pen__ring_pop(ring, &lane, false) == t[1]);
 	CHECK(pen__ring_pop(ring, &lane, false) == t[2]);
 	CHECK(!pen__ring_pop(ring, &lane, false));
-	/* the last one out frees the pool */
+	/* the last one returned frees the pool */
 	pen__pool_close(p);
 	pen__ring_free(ring);
 	pen_batch_unref(&t[0]->batch->pub);
@@ -109,7 +110,7 @@ static void test_row_faults(void)
 
 static void check_held(const struct eng_set *s, const struct pen_batch *b)
 {
-	/* sets with one sample a file, in order: a row's id is its number */
+	/* sets with one sample per file, in order: a row's id is its number */
 	for (uint32_t r = 0; r < b->nsamples; r++)
 		CHECK(eng_row_right(s, b, 0, r, b->ids[r]));
 }
@@ -196,9 +197,10 @@ static void *consume(void *arg)
 	return NULL;
 }
 
-/* Closing is the one thing another thread may do to a thread in next(). The
- * reads are held up, so that it is there, and it is its last call: on a busy
- * machine the batch may come first, and then nobody may call next() again. */
+/* Closing is the only thing another thread may do while a thread is in next().
+ * The reads are delayed, so that it is there, and it is its last call: on a
+ * busy machine the batch may come first, and then next() must not be called
+ * again. */
 static void test_close_in_next(unsigned after, const char *how)
 {
 	const struct eng_set *s = eng_find("npy_file");
@@ -210,7 +212,8 @@ static void test_close_in_next(unsigned after, const char *how)
 	if (!CHECK(c.l))
 		return;
 	pthread_create(&t, NULL, consume, &c);
-	/* close() waits for who is in next(), not for who is about to be */
+	/* close() waits for threads in next(), not for those about to call
+	 * it */
 	while (atomic_load(&c.taken) < after ||
 	       (atomic_load(&c.taken) == after && !atomic_load(&c.l->in_next)))
 		sched_yield();
@@ -221,7 +224,7 @@ static void test_close_in_next(unsigned after, const char *how)
 
 /* ---- memory ---- */
 
-/* Lets the workers do all they can while nobody takes anything. */
+/* Lets the workers do all they can while no batch is taken. */
 static void settle(struct pen_loader *l)
 {
 	struct pen_stats a, b;
@@ -335,8 +338,8 @@ static void test_budgets(void)
 	test_budget("uneven", "batch_size=16 shapes=padded", 1 << 20);
 	test_budget("uneven", "batch_size=16 shapes=padded store=uring",
 		    1 << 20);
-	/* batches larger than all there is: all there is has to fit, or what
-	 * a rank gets of it */
+	/* batches larger than the data: all of the data has to fit, or a rank's
+	 * share of it */
 	test_budget("big", "format.samples=first batch_size=1000000", 16 << 20);
 	test_budget("big",
 		    "format.samples=first batch_size=1000000 world=8 rank=1 "

@@ -1,6 +1,6 @@
 /*
- * Shuffle quality: what is measured on batches, against the same by NumPy;
- * what is expected, against a simulation in NumPy and published figures.
+ * Shuffle quality: measured on batches, against the same by NumPy; and
+ * expected, against a simulation in NumPy and published figures.
  */
 #include "test.h"
 
@@ -53,7 +53,7 @@ static void published(void)
 	NEAR(n_eff(1024, 64, 256), 207, 0.6);
 	NEAR(expect(3.601, 14, 1024, 64, 16384), 3.556, 0.0006);
 	NEAR(expect(3.601, 14, 1024, 1, 200000), 3.592, 0.0006);
-	/* what loaders come with */
+	/* the defaults of loaders */
 	NEAR(n_eff(1024, 64, 2000), 681, 0.5);
 	NEAR(n_eff(1024, 64, 1024), 516, 0.6);
 	NEAR(n_eff(64, 16, 1024), 60.5, 0.1); /* fetches of 256 x 64 */
@@ -176,7 +176,7 @@ struct order {
 	size_t nkv;
 	uint64_t n, epochs;
 	uint32_t batch;
-	bool same; /* every epoch as the first one */
+	bool same; /* every epoch like the first one */
 	uint64_t classes;
 	enum pen_dtype dtype;
 };
@@ -389,16 +389,16 @@ static void against_simulation(void)
 		const double same = pen__quality_same_chunk(chunk, window);
 
 		NEAR(s[3], same, 0.02 * same);
-		/* where few draws are left, the formula is a first term */
+		/* with few draws left, the formula is a first-order term */
 		NEAR(s[4], expect(v[0], 14, (uint32_t)s[0], chunk, window),
 		     pen__quality_n_eff(s[0], same) < 40 ? 0.07 : 0.01);
 	}
 }
 
 /*
- * What is expected of a block shuffle is the mean over its epochs, whatever
- * the borders of batches, windows and chunks: batches over several windows,
- * windows over several batches, a chunk that is short, a single window.
+ * The expected value of a block shuffle is the mean over its epochs, for any
+ * borders of batches, windows and chunks: batches over several windows, windows
+ * over several batches, a short chunk, a single window.
  */
 static void exact(void)
 {
@@ -433,7 +433,7 @@ static void exact(void)
 	}
 }
 
-/* Batches that take whole windows leave nothing to chance. */
+/* Batches that take entire windows leave nothing to chance. */
 static void whole_windows(void)
 {
 	struct order o = { "block", { { "chunk", "16" }, { "chunks", "32" } },
@@ -446,12 +446,12 @@ static void whole_windows(void)
 	CHECK_EQ(run(&o, &r, NULL), 0);
 	NEAR(r.n_eff, 64, 1e-9);
 	NEAR(r.n_eff_expected, 64, 1e-9);
-	/* neighbours stay neighbours: no closed form, so nothing is said */
+	/* neighbours stay neighbours: no closed form, so no value */
 	o.kv[1] = (struct pen_opts_kv){ "mix", "false" };
 	CHECK_EQ(run(&o, &r, NULL), 0);
 	CHECK(isnan(r.n_eff_expected) && isnan(r.same_chunk_expected));
 	CHECK(isnan(r.batch_entropy_expected) && r.n_eff > 0);
-	/* many more classes than draws: nothing is said of their entropy */
+	/* many more classes than draws: no expected entropy */
 	o.kv[1] = (struct pen_opts_kv){ "chunks", "32" };
 	o.classes = 3000;
 	CHECK_EQ(run(&o, &r, NULL), 0);
@@ -468,7 +468,7 @@ static void whole_windows(void)
 	CHECK(r.batch_entropy_expected > 0);
 }
 
-/* Our own block shuffle is as good as theory has it. */
+/* Our own block shuffle is as good as expected. */
 static void as_expected(void)
 {
 	static const struct order o = {
@@ -488,7 +488,7 @@ static void as_expected(void)
 	CHECK(!r.repeated && !r.missing);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 static struct pen_quality *new_one(struct pen_quality_setup set)
 {
@@ -537,7 +537,7 @@ static void faults(void)
 	pen__quality_epoch(q);
 	pen__quality_result(q, &r);
 	CHECK(r.complete && r.repeated == 1 && r.missing == 6);
-	/* an epoch that was begun does not count */
+	/* an incomplete epoch does not count */
 	feed(q, 0, ids, 3, 0);
 	pen__quality_result(q, &r);
 	CHECK(r.nsamples == 5 && r.missing == 6);
@@ -556,7 +556,7 @@ static uint64_t at(const void *list, uint64_t i)
 	return ((const uint64_t *)list)[i];
 }
 
-/* Chunks are those of what was chosen. */
+/* Chunks consist of the chosen samples. */
 static void chosen(void)
 {
 	static const uint64_t list[] = { 7, 3, 30, 12 };
@@ -620,7 +620,7 @@ static void as_json(void)
 	CHECK(t.p && !strstr(t.p, "neighbours_kept"));
 	CHECK(t.p && strstr(t.p, "\"n_eff\": 0"));
 	pen__text_fini(&t);
-	/* no whole batch: nothing was measured */
+	/* no full batch: nothing was measured */
 	none.nbatches = 0;
 	pen__quality_json(&t, NULL, &none);
 	CHECK(t.p && strstr(t.p, "\"n_eff\": null"));

@@ -72,14 +72,14 @@ static void test_refused(void)
 		const char *text;
 	} cases[] = {
 		{ { { "dtype", "flaot32" }, { "record", "8" } }, "float32" },
-		{ { { "shape", "3x" } }, "no shape" },
-		{ { { "shape", "3x0" } }, "no shape" },
-		{ { { "shape", "3 4" } }, "no shape" },
-		{ { { "shape", "99999999999999999999" } }, "no shape" },
-		{ { { "shape", "4294967296x4294967296" } }, "larger" },
-		{ { { "record", "7" }, { "dtype", "int16" } }, "whole number" },
-		{ { { "record", "8" }, { "shape", "7" } }, "make 7" },
-		{ { { "header", "1" } }, "say what a record is" },
+		{ { { "shape", "3x" } }, "is not valid" },
+		{ { { "shape", "3x0" } }, "is not valid" },
+		{ { { "shape", "3 4" } }, "is not valid" },
+		{ { { "shape", "99999999999999999999" } }, "is not valid" },
+		{ { { "shape", "4294967296x4294967296" } }, "too large" },
+		{ { { "record", "7" }, { "dtype", "int16" } }, "multiple" },
+		{ { { "record", "8" }, { "shape", "7" } }, "give 7" },
+		{ { { "header", "1" } }, "record size is not set" },
 	};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -96,7 +96,7 @@ static void test_refused(void)
 	}
 }
 
-/* Every type, either byte order, there and back. */
+/* Round trips of every type in both byte orders. */
 static void check_type(enum pen_dtype t, const char *big)
 {
 	const struct pen_opts_kv kv[] = { { "dtype", pen_dtype_name(t) },

@@ -1,6 +1,6 @@
 /*
- * The reader's keys as settings of a loader: what was asked for is what the
- * loader gets, or an error. And data that several runs open once.
+ * The reader keys as loader settings: the loader gets what was requested, or
+ * there is an error. Also data that several runs open once.
  */
 #include <dirent.h>
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 #include "emulate/data.h"
 #include "runs.h"
 
-/* The loader's settings of a workload; NULL: err says why not. */
+/* The loader settings of a workload; NULL: see err. */
 static struct pen_spec *spec_of(const char *args, struct pen_err *err)
 {
 	struct pen_spec *s = NULL;
@@ -28,7 +28,7 @@ static struct pen_spec *spec_of(const char *args, struct pen_err *err)
 	return s;
 }
 
-/* Threads and batches ahead are so many for each accelerator. */
+/* Threads and prefetch depth are per accelerator. */
 static void test_threads(void)
 {
 	struct pen_err err;
@@ -52,8 +52,8 @@ static void test_threads(void)
 	CHECK_STR(err.where, "reader.read_threads");
 }
 
-/* The fault store's delays, which are counted and take no time, and looks into
- * directories. In parentheses: defined, not called. */
+/* Counts delays of the fault store, which take no time, and directory listings.
+ * In parentheses: defined, not called. */
 static atomic_uint nreads, nlistings;
 
 int(clock_nanosleep)(clockid_t id, int flags, const struct timespec *t,
@@ -94,7 +94,7 @@ static void run_over(struct pen_opened *opened, const char *more,
 	runs_end(&d);
 }
 
-/* 8 files are indexed by 8 reads, and a sample of each is read twice. */
+/* 8 files are indexed with 8 reads, and a sample of each is read twice. */
 static void test_opened(void)
 {
 	struct pen_opened opened = { 0 };
@@ -105,7 +105,7 @@ static void test_opened(void)
 	run_over(&opened,
 		 "accelerators=4\nreader.page_cache=drop\ntrain.epochs=1", 8,
 		 false);
-	/* read in another way, it may be other data */
+	/* different options may give different data */
 	run_over(&opened, "loader.store.truncate=100000", 24, true);
 	pen__opened_fini(&opened);
 	run_over(&opened, "", 24, true);

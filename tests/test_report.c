@@ -1,4 +1,4 @@
-/* Result files, line by line, and the pages made of them. */
+/* Result files and their pages. */
 #include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -44,7 +44,7 @@ static void test_line(void)
 	CHECK(parse(&r, "{}"));
 	CHECK_EQ(r.n, 0);
 	pen__line_fini(&r);
-	/* a NUL, and half of a pair, become marks and do not cut */
+	/* a NUL and a lone surrogate are replaced and do not truncate */
 	CHECK(parse(&r, "{\"a\": \"x\\u0000y\\ud800z\"}"));
 	CHECK_STR(pen__line_text(&r, "a"), "x\xef\xbf\xbdy\xef\xbf\xbdz");
 	pen__line_fini(&r);
@@ -91,7 +91,7 @@ static void test_bad_lines(void)
 	CHECK(!parse(&r, deep));
 }
 
-/* Every cut of a good line is no line. */
+/* No prefix of a valid line is valid. */
 static void test_cuts(void)
 {
 	static const char line[] =
@@ -109,7 +109,7 @@ static void test_cuts(void)
 	pen__line_fini(&r);
 }
 
-/* Any byte in any place: a row or none, and nothing read outside. */
+/* Any byte in any place: a row or none, and no read out of bounds. */
 static void test_flips(void)
 {
 	static const char line[] =
@@ -166,7 +166,7 @@ static void test_file(void)
 	CHECK_EQ(pen__lines_read(&rows, FILE_NAME, &err), PEN_ENOTFOUND);
 	CHECK_EQ(append("{\"a\": 1}"), 0);
 	CHECK_EQ(append("{\"a\": 2, \"unknown\": \"kept\"}\n"), 0);
-	raw_append("{\"a\": 3, \"half"); /* a crash */
+	raw_append("{\"a\": 3, \"half"); /* incomplete line, as after a crash */
 	CHECK_EQ(append("{\"a\": 4}\n"), 0);
 	raw_append("\n\nnot a row\n{\"a\": 5}");
 	CHECK_EQ(pen__lines_read(&rows, FILE_NAME, &err), 0);
@@ -177,12 +177,12 @@ static void test_file(void)
 	CHECK(rows.n == 4 && pen__line_number(&rows.row[3], "a") == 5);
 	CHECK(rows.n == 4 &&
 	      !strcmp(pen__line_text(&rows.row[1], "unknown"), "kept"));
-	/* a second file adds */
+	/* a second file is appended */
 	CHECK_EQ(pen__lines_read(&rows, FILE_NAME, &err), 0);
 	CHECK_EQ(rows.n, 8);
 	pen__lines_fini(&rows);
 	unlink(FILE_NAME);
-	/* a folder is no file */
+	/* a directory is not a file */
 	CHECK(pen__lines_read(&rows, ".", &err) < 0);
 	pen__lines_fini(&rows);
 }
@@ -248,7 +248,7 @@ static void test_page(void)
 	if (!load(&r.rows) || !CHECK_EQ(pen__report_html(&r, &t, &err), 0) ||
 	    !CHECK(t.p && !t.failed))
 		return;
-	/* the page's own script is the only one */
+	/* the page has exactly one script */
 	CHECK_EQ(count(t.p, "<script"), 1);
 	CHECK_EQ(count(t.p, "alert(1)</script>"), 0);
 	CHECK(count(t.p, "&lt;script&gt;") > 0);
@@ -256,7 +256,8 @@ static void test_page(void)
 	/* two runs in two charts, wide and narrow */
 	CHECK_EQ(count(t.p, "<g class=\"mark"), 2 * 2 * 2);
 	CHECK_EQ(count(t.p, "<g class=\"mark hollow"), 4);
-	/* the rate is of the whole run; the first batch held all the work */
+	/* the rate covers the entire run; the first batch contains all the work
+	 */
 	CHECK_EQ(count(t.p, "51.4 M"), 0);
 	CHECK(count(t.p, "26.6 k") > 0);
 	/* one run of each, and no conclusion */
@@ -264,11 +265,11 @@ static void test_page(void)
 	CHECK(count(t.p, "no conclusion is drawn") > 0);
 	CHECK_EQ(count(t.p, "1 setting ran out of memory"), 1);
 	CHECK_EQ(count(t.p, "1 run was not cold"), 1);
-	/* no rates of readers that disagree */
-	CHECK_EQ(count(t.p, "2 of 2 variants did not deliver"), 1);
+	/* no rates for readers with different content */
+	CHECK_EQ(count(t.p, "2 of 2 variants did not deliver the expected"), 1);
 	CHECK_EQ(count(t.p, "7.78 k") + count(t.p, "8.89 k"), 0);
 	CHECK(count(t.p, "&lt;k&gt;") > 0);
-	/* what a row does not say is not said */
+	/* missing values are omitted */
 	CHECK_EQ(count(t.p, "nan B") + count(t.p, "( usable)"), 0);
 	pen__text_fini(&t);
 	CHECK_EQ(pen__report_csv(&r.rows, &t, &err), 0);
@@ -287,8 +288,8 @@ static void test_page(void)
 	"\"samples_per_s\":" rate ",\"samples_per_s_rest\":" rest              \
 	",\"own_memory_bytes\":1e8,\"quality\":{\"n_eff\":" n_eff "}}"
 
-/* Three runs of each: what is faster beyond noise is said to be, by the rate
- * of the whole run; what goes on after the first batch is in the table. */
+/* Three runs of each: the fastest beyond noise by the rate of the entire run;
+ * the steady-state rate is in the table. */
 static void test_blocks(void)
 {
 	static const char *const rows[] = {
@@ -317,10 +318,12 @@ static void test_blocks(void)
 			    "&plusmn;1 % in 100 MB).</p>"),
 		 1);
 	CHECK_EQ(count(t.p, "are poorly mixed: n_eff 1.0 of 64."), 1);
-	CHECK_EQ(count(t.p, "quarter of the batch: these are alike: 128 x 32 "
-			    "rows, csr (5.15 k cells/s"),
+	CHECK_EQ(count(t.p,
+		       "quarter of the batch: equal within noise: 128 x 32 "
+		       "rows, csr (5.15 k cells/s"),
 		 1);
-	CHECK_EQ(count(t.p, "Short chunks cost: with 32 rows a chunk"), 1);
+	CHECK_EQ(count(t.p, "Short chunks are slow: with 32 rows per chunk"),
+		 1);
 	CHECK(count(t.p, ">fastest</text>") > 0);
 	CHECK(count(t.p, "9.90 k after the first batch") > 0);
 	pen__text_fini(&t);
@@ -364,7 +367,7 @@ static void test_memory(void)
 		}
 		if (!rc && t.failed)
 			rc = PEN_ENOMEM;
-		/* what failed is told, and nothing else fails */
+		/* the failure is reported, and nothing else fails */
 		CHECK(pen__mem_count() < k ? !rc : rc == PEN_ENOMEM);
 		pen__mem_fail_nth(0, false);
 		pen__text_fini(&t);
@@ -374,7 +377,7 @@ static void test_memory(void)
 	unlink(FILE_NAME);
 }
 
-/* Equal steps of the scale are lighter and lighter. */
+/* The scale increases in lightness. */
 static void test_colours(void)
 {
 	double last[2] = { -1, -1 };
@@ -397,7 +400,7 @@ static void test_colours(void)
 
 /* ---- capacity ---- */
 
-/* The words, or the whole section of a page. */
+/* The summary, or the section of a page. */
 static char *capacity(const char *more, const char *curve, bool page)
 {
 	struct pen_text json = { 0 }, out = { 0 };
@@ -410,7 +413,7 @@ static char *capacity(const char *more, const char *curve, bool page)
 		      more, curve);
 	CHECK(!pen__jdoc_open(&d.j, json.p, json.n, d.name, NULL));
 	if (page)
-		pen__capacity_show(&out, &d, 0);
+		pen__capacity_show(&out, &d, 0, true);
 	else
 		pen__capacity_words(&out, &d);
 	pen__jdoc_close(&d.j);
@@ -430,11 +433,12 @@ static void check_capacity(const char *more, const char *curve,
 	pen__free(words);
 }
 
-/* A number whose repeats lie on both sides of what is wanted is not sure. */
+/* A number with repeats on both sides of the target is uncertain. */
 static void test_capacity(void)
 {
-	const char *feed = "This machine and storage feed 4 emulated "
-			   "accelerators of w\\x1b at 90 % or more.\n";
+	const char *feed =
+		"This machine and storage feed 4 emulated "
+		"accelerators of w\\x1b at 90 % utilisation or more.\n";
 	char want[512];
 
 	check_capacity("\"accelerators\": 4",
@@ -442,28 +446,29 @@ static void test_capacity(void)
 			       5, 80, 82, 81),
 		       feed);
 	snprintf(want, sizeof(want),
-		 "%sWithin noise: 2 reached it in every repeat, 5 in some.\n",
+		 "%sWithin noise: 2 reached the target in every repeat, 5 in "
+		 "some.\n",
 		 feed);
 	check_capacity("\"accelerators\": 4",
 		       POINT(2, 99, 98, 99) "," POINT(4, 93, 95, 89) "," POINT(
 			       5, 80, 92, 81),
 		       want);
 	snprintf(want, sizeof(want),
-		 "%sEvery number was measured once: how sure this is, is not "
-		 "known. --repeats 3 or more tells.\nMore were not tried: "
+		 "%sEvery point was measured once, so the noise is unknown; "
+		 "use --repeats 3 or more.\nLarger numbers were not tried: "
 		 "--max.\n",
 		 feed);
 	check_capacity("\"accelerators\": 4, \"stopped\": \"--max\"",
 		       "{\"accelerators\": 4, \"au_repeats\": [95]}", want);
 	check_capacity("\"accelerators\": 0", POINT(1, 50, 60, 40),
 		       "This machine and storage cannot feed one accelerator "
-		       "of w\\x1b at 90 %.\n");
+		       "of w\\x1b at 90 % utilisation.\n");
 	check_capacity("\"accelerators\": 0, \"partial\": true", "",
-		       "The search was interrupted: how many are fed is not "
-		       "known.\n");
+		       "The search was interrupted: the limit is unknown.\n");
 }
 
-/* A busy machine is named before the answer, and points have their spread. */
+/* A busy machine is reported before the answer, and points have their spread.
+ */
 static void test_capacity_page(void)
 {
 	char *page = capacity("\"accelerators\": 4, \"others\": {\"seconds\": "
@@ -473,7 +478,8 @@ static void test_capacity_page(void)
 	const char *busy = strstr(page, "The machine was busy");
 
 	CHECK(busy && strstr(busy, "feed 4 emulated"));
-	CHECK(strstr(page, "none reached it in every repeat, 5 in some"));
+	CHECK(strstr(page,
+		     "none reached the target in every repeat, 5 in some"));
 	pen__free(page);
 	page = capacity("\"accelerators\": 4",
 			"{\"accelerators\": 4, \"au_percentage\": 93, "

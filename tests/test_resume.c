@@ -1,11 +1,11 @@
 /*
- * Saved states: a loader goes on where another one was, at every batch of an
- * epoch, in the middle of one and with batches in hand, on other numbers of
+ * Saved states: a loader continues where another one was, at every batch of an
+ * epoch, in the middle of one and while batches are held, with other numbers of
  * ranks, and not at all with a state of something else.
  */
 #include "engine.h"
 
-/* The log from each batch on: to[i] begins after i batches or ends. */
+/* The log from each batch on: to[i] starts after i batches or ends. */
 struct steps {
 	struct pen_buf log[64];
 	struct pen_state state[64];
@@ -85,7 +85,7 @@ static void test_resume(const char *set, const char *how)
 			     s->name, s->read, how);
 		check_rest(&want, i, l);
 		pen_loader_close(l);
-		/* in mid-epoch, with batches in hand */
+		/* in mid-epoch, while batches are held */
 		CHECK_EQ(pen_loader_restore(same, &want.state[0], NULL), 0);
 		for (unsigned k = 0; k < 2; k++)
 			CHECK_EQ(pen_loader_next(same, &held[k], NULL), 0);
@@ -103,7 +103,7 @@ static void test_resume(const char *set, const char *how)
 	steps_fini(&want);
 }
 
-/* Who came at which position of two epochs, over all ranks. */
+/* Which sample came at which position of two epochs, over all ranks. */
 struct places {
 	uint64_t id[2][80];
 	uint64_t nbatches; /* of rank 0; others must agree unless tail=keep */
@@ -149,7 +149,7 @@ static void places_of(struct places *p, const struct eng_set *s,
 	}
 }
 
-/* Saved after `skip` batches by this many ranks, of size 6 all together. */
+/* Saved after `skip` batches by this many ranks, with 6 samples per step. */
 static void save(struct pen_state *st, const struct eng_set *s, const char *how,
 		 unsigned world, unsigned skip)
 {
@@ -183,7 +183,7 @@ static void test_ranks(const char *set, const char *how)
 			}
 			if (!strstr(how, "tail=keep"))
 				continue;
-			/* any other batch size gives that order, too */
+			/* any other batch size gives that order too */
 			places_of(&many, s, how, 2, 4, &st);
 			CHECK_EQ(memcmp(one.id, many.id, sizeof(one.id)), 0);
 		}
@@ -219,13 +219,13 @@ static void test_wrong_state(void)
 	pen_loader_state(l, &st);
 	st.position = st.length + 1;
 	refused(l, &st);
-	CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END); /* none the worse */
+	CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END); /* not affected */
 	pen_loader_close(l);
 	pen_loader_close(other);
 	pen_loader_close(set);
 }
 
-/* Other samples have the same numbers when paths come in another order. */
+/* Other samples have the same numbers if the paths come in another order. */
 static void test_order_of_paths(void)
 {
 	static const char how[] = "shuffle=true seed=1 format.samples=first";
@@ -246,7 +246,7 @@ static void test_order_of_paths(void)
 	pen_loader_close(other);
 }
 
-/* A state saved when all was over: restored, all is over. */
+/* A state saved after the end: restored, it is at the end. */
 static void test_finished(void)
 {
 	const char *read = eng_find("raw")->read;
@@ -263,7 +263,7 @@ static void test_finished(void)
 	pen_loader_close(l);
 }
 
-/* Memory is short while restoring: an error, and it can be tried again. */
+/* Out of memory while restoring: an error, and it can be retried. */
 static void test_restore_nomem(const char *set)
 {
 	const struct eng_set *s = eng_find(set);
@@ -282,7 +282,7 @@ static void test_restore_nomem(const char *set)
 		pen__mem_fail_nth(0, false);
 		if (!rc)
 			continue;
-		/* an error again, until it is restored */
+		/* the error again, until it is restored */
 		CHECK_EQ(pen_loader_next(l, &b, NULL), err.code);
 		CHECK_EQ(pen_loader_restore(l, &st, &err), 0);
 		CHECK_EQ(pen_loader_next(l, &b, NULL), 0);

@@ -1,5 +1,5 @@
-/* Queues under many threads: nothing lost, nothing twice, nobody left asleep.
- * Threads, too: a team starts whole or not at all. */
+/* Queues under many threads: nothing lost, nothing twice, no thread left
+ * asleep. And threads: a team starts completely or not at all. */
 #include "test.h"
 
 #include <pthread.h>
@@ -33,7 +33,7 @@ static void ring_basic(void)
 	}
 	CHECK(pen__ring_pop(r, &lane, true) == &v[2]);
 	CHECK_EQ(lane, 1);
-	/* last in, first out; while lane 1 is held, lane 2 goes */
+	/* last in, first out; while lane 1 is busy, lane 2 is served */
 	CHECK(pen__ring_pop(r, &lane, true) == &v[0]);
 	CHECK_EQ(lane, 2);
 	CHECK(pen__ring_pop(r, &lane, false) == NULL);
@@ -56,13 +56,13 @@ static void ring_basic(void)
 }
 
 /*
- * Stress: an item goes lane 2 -> 1 -> 0 -> out, as a batch does. Lane 1 is
- * exclusive. With ITEMS in the world no lane can overflow.
+ * Stress: an item moves lane 2 -> 1 -> 0 -> out, as a batch does. Lane 1 is
+ * exclusive. With ITEMS in total no lane can overflow.
  */
 enum { ITEMS = 64, POPPERS = 6, TURNS = 300 };
 
 struct item {
-	unsigned turns; /* by whoever holds the item */
+	unsigned turns; /* by the holder of the item */
 	unsigned lane;
 };
 
@@ -177,8 +177,8 @@ static void ring_close_busy(void)
 	}
 }
 
-/* Items that nobody is woken for come out when there are enough of them, and
- * before that when someone rouses. */
+/* Items pushed without a wake-up come out when there are enough of them, and
+ * before that when a thread rouses the ring. */
 struct lazy {
 	struct pen_ring *ring;
 	atomic_uint got;
@@ -213,8 +213,8 @@ static void ring_lazy(void)
 	for (unsigned n = 0; n < 800; n += 8) {
 		for (unsigned i = 0; i < 8; i++)
 			CHECK(pen__ring_push_lazily(z.ring, 2, &v, 8));
-		/* some may have come before the others: then nobody was woken
-		 */
+		/* some may have come before the others: then no wake-up was
+		 * needed */
 		pen__ring_rouse(z.ring);
 		while (atomic_load(&z.got) < 200 + n + 8)
 			sched_yield();
@@ -253,8 +253,8 @@ static void order_basic(void)
 }
 
 /*
- * Stress: workers finish serials in any order; as many are in the world as the
- * order has room for, because a worker gets one only when one was taken.
+ * Stress: workers finish serials in any order; there are as many as the order
+ * has room for, because a worker gets one only after one was taken.
  */
 enum { SERIALS = 20000, ROOM = 16 };
 
@@ -369,7 +369,7 @@ static void teams(void)
 		CHECK_EQ(atomic_load(&r.seen[i]), 1);
 	CHECK_STR(r.name, "a-very-lon-7");
 	pen__team_join(NULL);
-	/* whichever thread cannot start: nobody runs */
+	/* whichever thread cannot start: none runs */
 	for (uint64_t nth = 1; nth <= 9; nth++) {
 		pen__mem_fail_nth(nth, false);
 		CHECK(pen__team_start(&team, 8, "t", answer, &r, &e) < 0);

@@ -1,4 +1,4 @@
-/* Streams in pieces, permutations that are, and NumPy's own numbers. */
+/* Streams in pieces, valid permutations, and NumPy's own numbers. */
 #include "test.h"
 
 #include <math.h>
@@ -147,7 +147,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Too many to try all: distinct, in range, and back again. */
+/* Too many to try all: distinct, in range, and invertible. */
 static void huge(uint64_t n)
 {
 	enum { N = 200000, CELLS = 1000 };
@@ -349,7 +349,7 @@ static void legacy(unsigned k)
 	pen__legacy_seed(&r, seed);
 	for (unsigned i = 0; i < 5; i++)
 		CHECK(pen__legacy_normal(&r, 5.0, 2.5) == numpy[k].normal[i]);
-	pen__legacy_seed(&r, seed); /* forgets the kept one, too */
+	pen__legacy_seed(&r, seed); /* forgets the kept value too */
 	for (unsigned i = 0; i < 2001; i++)
 		x = pen__legacy_normal(&r, 0, 1);
 	CHECK(x == numpy[k].normal_2001st);

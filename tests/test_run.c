@@ -1,7 +1,6 @@
 /*
- * Runs from beginning to end, in this process: what they do for a table of
- * settings, that the figures add up, and how they end when something fails or
- * somebody interrupts. Nothing here depends on how long anything takes.
+ * Complete runs in this process: their phases for a table of settings, their
+ * figures, failures and interrupts. Nothing here depends on timing.
  */
 #include "runs.h"
 
@@ -11,16 +10,16 @@
 #include "emulate/layout.h"
 #include "ranks.h"
 
-/* Of the allocations that are made to fail, when there are many. */
+/* Sampling interval if there are many allocations to fail. */
 #define STRIDE (5 * TEST_EVERY(3))
 
 struct want {
 	const char *name, *args;
 	unsigned epochs, steps, evals, eval_steps, saves, loads;
-	bool whole; /* samples are read and delivered as they are */
+	bool whole; /* samples are delivered as read */
 };
 
-/* 8 files of 1 sample, batches of 2, 2 epochs, unless args say so. */
+/* 8 files of 1 sample, batches of 2, 2 epochs, unless changed by args. */
 static const struct want table[] = {
 	{ "plain", "", 2, 4, 0, 0, 0, 0, true },
 	{ "no epoch", "train.epochs=0", 0, 4, 0, 0, 0, 0, false },
@@ -128,7 +127,8 @@ static uint64_t steps_of(const struct pen_phase *p, unsigned a)
 	return p->of ? p->of[a].n : 0;
 }
 
-/* AU and samples/s of an epoch, from the steps, as docs/method.md says. */
+/* AU and samples/s of an epoch, computed from the steps as in docs/method.md.
+ */
 static void check_au(const struct done *d, unsigned epoch)
 {
 	const struct pen_record *r = &d->r.rec;
@@ -171,7 +171,7 @@ static void check_au(const struct done *d, unsigned epoch)
 				(double)((to - from) * d->c.reader.batch_size);
 			time += t;
 		}
-		n += all > 0; /* one that was not begun does not count */
+		n += all > 0; /* a phase that did not start is not counted */
 		au += all > 0 ? sum / all : 0;
 		rate += time > 0 ? samples / time : 0;
 	}
@@ -181,7 +181,7 @@ static void check_au(const struct done *d, unsigned epoch)
 	CHECK(au >= 0 && au <= 100);
 }
 
-/* Every phase has the steps it should, and lasts at least as long. */
+/* Every phase has the expected steps, and lasts at least as long. */
 static void check_phase(const struct done *d, const struct want *w,
 			const struct pen_phase *p)
 {
@@ -198,7 +198,7 @@ static void check_phase(const struct done *d, const struct want *w,
 		for (size_t k = 0; k < steps_of(p, a); k++)
 			sum += (double)p->of[a].load[k] +
 			       (double)p->of[a].compute[k];
-		/* computing is waited for, also at the end */
+		/* the end of compute is awaited, also in the last step */
 		if (!CHECK(p->seconds >= sum * (1 - 1e-5)))
 			fprintf(stderr, "  %s: %g s, steps %g s\n", w->name,
 				p->seconds, sum);
@@ -244,7 +244,7 @@ static void check_phases(const struct done *d, const struct want *w)
 		check_au(d, e);
 }
 
-/* What --dry-run says is what was done. */
+/* The plan of --dry-run matches the run. */
 static void check_plan(const struct done *d, const char *name)
 {
 	const struct pen_figures *f = &d->r.fig;
@@ -289,7 +289,7 @@ static void runs_of_table(void)
 	}
 }
 
-/* Every format, one and five samples in a file, and one of varying size. */
+/* Every format, with one and five samples per file, and one of varying size. */
 static void runs_of_formats(void)
 {
 	static const char *const formats[] = {
@@ -314,8 +314,8 @@ static void runs_of_formats(void)
 		struct want w = { .name = name, .epochs = 2 };
 		struct done d;
 
-		/* of npy and npz a file is read for all its samples, and may
-		 * serve the next epoch, too */
+		/* npy and npz files are read as a whole and may also serve the
+		 * next epoch */
 		w.whole = !image && !none && (n == 1 || f[0] != 'n');
 		if (image)
 			samples = 8;
@@ -337,12 +337,12 @@ static void runs_of_formats(void)
 	}
 }
 
-/* The small workloads, with as much of their data as takes a moment. */
+/* The small workloads with a part of their data. */
 static void plans_of_workloads(void)
 {
 	static const struct {
 		const char *name, *args;
-		double least, most; /* bytes read, for those foretold */
+		double least, most; /* bytes read divided by the prediction */
 	} all[] = {
 		{ "default_small", "dataset.record_length_bytes=40000\n", 1,
 		  1.1 },
@@ -410,7 +410,7 @@ static void plans_of_workloads(void)
 	}
 }
 
-/* Settings at the border: an error that says why, or nothing to do. */
+/* Settings at the limits: an error with a reason, or nothing to do. */
 static void refusals(void)
 {
 	static const struct {
@@ -439,7 +439,7 @@ static void refusals(void)
 	}
 }
 
-/* Plans of what cannot be run must not fail in other ways. */
+/* Plans of invalid runs must not fail in other ways. */
 static void odd_plans(void)
 {
 	static const char *const args[] = {
@@ -462,10 +462,10 @@ static void odd_plans(void)
 			CHECK(!pen__run_plan(&d.c, 1, &p, &d.err));
 		runs_end(&d);
 	}
-	CHECK_EQ(p.read_bytes, 0); /* out of nothing */
+	CHECK_EQ(p.read_bytes, 0); /* synthetic */
 }
 
-/* --- what goes wrong on the way --- */
+/* --- failures during a run --- */
 
 static void data_file(struct done *d, uint64_t i, char *path)
 {
@@ -539,7 +539,7 @@ static const char busy[] =
 	"workflow.evaluation=true\nworkflow.checkpoint=true\n"
 	"checkpoint.steps_between_checkpoints=3\n";
 
-/* Ended after any number of looks: a partial result that adds up. */
+/* Interrupted after any number of checks: the partial result is consistent. */
 static void interrupts(void)
 {
 	static const char *const how[] = { "", "train.barrier=false\n"
@@ -566,7 +566,7 @@ static void interrupts(void)
 			check_au(&d, e);
 		runs_end(&d);
 		if (!more) {
-			CHECK(n > 8); /* it was asked at every step */
+			CHECK(n > 8); /* checked at every step */
 			mode++;
 			n = 0;
 		}
@@ -579,8 +579,8 @@ struct job {
 	struct ranks ranks;
 	struct done d[RANKS_MAX];
 	const char *args, *of_rank1;
-	int left[RANKS_MAX]; /* looks until it is interrupted */
-	uint64_t fail_nth;   /* allocation, of all ranks */
+	int left[RANKS_MAX]; /* checks until the interrupt */
+	uint64_t fail_nth;   /* allocation to fail, over all ranks */
 };
 
 static void run_rank(void *arg, unsigned i)
@@ -634,7 +634,7 @@ static void with_ranks(void)
 			 12);
 	}
 	end_ranks(&j);
-	/* one of them fails, somewhere: both end, with its words */
+	/* one rank fails: both end with its message */
 	run_ranks(&j, 2, busy, "loader.store=fault\nloader.store.fail_nth=3\n");
 	CHECK_EQ(j.d[0].rc, PEN_EIO);
 	CHECK_EQ(j.d[1].rc, PEN_EIO);
@@ -650,7 +650,7 @@ static void with_ranks(void)
 	end_ranks(&j);
 }
 
-/* One rank is interrupted, at any moment: all have the partial result. */
+/* One rank is interrupted at any time: all have the partial result. */
 static void interrupted_ranks(void)
 {
 	static const char *const how[] = {
@@ -686,7 +686,7 @@ static void interrupted_ranks(void)
 
 /* --- memory --- */
 
-/* The n-th allocation fails: an error or none, but never more than that. */
+/* The n-th allocation fails: an error or success, but never a crash. */
 static void out_of_memory(void)
 {
 	static const char args[] = "workflow.evaluation=true\n"
@@ -705,7 +705,7 @@ static void out_of_memory(void)
 		pen__mem_fail_nth(nth, false);
 		if (!d.rc)
 			d.rc = pen__run(&d.r, &d.err);
-		/* so many there were, more when none failed */
+		/* number of allocations, more if none failed */
 		seen = pen__mem_count() + step;
 		pen__mem_fail_nth(0, false);
 		if (!CHECK(d.rc <= 0 && d.rc != PEN_ECLOSED))
@@ -717,7 +717,7 @@ static void out_of_memory(void)
 	CHECK(nth > 500);
 }
 
-/* Of two ranks: whichever it hits, both end alike. */
+/* With two ranks: both end the same way, whichever fails. */
 static void ranks_out_of_memory(void)
 {
 	static struct job j;
@@ -757,7 +757,7 @@ static void kept_or_not(void)
 		CHECK(!runs_there("gone/train"));
 		CHECK(!runs_there("gone/index/train"));
 		runs_end(&d);
-		/* measuring must not take the data away */
+		/* a probe must not remove the data */
 		runs_settle(&d, "default_small", "stays", args);
 		d.rc = pen__run(&d.r, &d.err);
 		runs_end(&d);
@@ -783,7 +783,7 @@ static const struct {
 	{ "kept", kept_or_not },
 };
 
-/* With arguments: only these. */
+/* With arguments: only these tests. */
 int main(int argc, char **argv)
 {
 	runs_begin();

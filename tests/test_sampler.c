@@ -1,4 +1,4 @@
-/* Orders that are exact, repeatable, and as random as they say. */
+/* Orders are exact, repeatable, and as random as documented. */
 #include "test.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static bool is_permutation(const uint64_t *v, uint64_t n)
 	return ok;
 }
 
-/* Pieces, backwards and across epochs, are pieces of the whole. */
+/* Pieces, backwards and across epochs, are pieces of the entire order. */
 static void check_pieces(struct pen_sampler *s, const uint64_t *whole,
 			 uint64_t epoch, uint64_t seed)
 {
@@ -58,7 +58,7 @@ static void check_pieces(struct pen_sampler *s, const uint64_t *whole,
 	}
 }
 
-/* Exactly once, the same from a second sampler, not the same every epoch. */
+/* Each exactly once, equal in a second sampler, different in every epoch. */
 static void exactly_once(const char *name, uint64_t n, uint64_t seed,
 			 const struct pen_opts_kv *kv, size_t nkv)
 {
@@ -124,7 +124,7 @@ static void properties(void)
 	block_once(1001, 1000, 1, 5);
 }
 
-/* Rows of a window come from as few chunks as can hold them, and are mixed. */
+/* Rows of a window come from as few chunks as possible, and are mixed. */
 static void block_locality(void)
 {
 	enum { N = 64 * 100, CHUNK = 64, CHUNKS = 10 };
@@ -222,7 +222,7 @@ static void weighted_with(void)
 	pen__sampler_close(s);
 }
 
-/* Equal weights, one element, tiny and huge ones side by side. */
+/* Equal weights, one element, tiny and huge ones next to each other. */
 static void weighted_edges(void)
 {
 	static const double one[] = { 3 },
@@ -279,7 +279,7 @@ static void weighted_without(void)
 	}
 	for (unsigned i = 1; i < N; i++) {
 		first[i - 1] = w[i] / sum * EPOCHS;
-		if (i != 11) /* first i, then 11 of what is left */
+		if (i != 11) /* first i, then 11 of the remaining ones */
 			want += w[i] / sum * 11 / (sum - w[i]) * EPOCHS;
 	}
 	CHECK(fabs(excess(seen + 1, first, N - 1)) < 5);
@@ -358,7 +358,7 @@ static void balanced_edges(void)
 
 /* ---- chunks drawn by weight ---- */
 
-/* Exactly in proportion, on average, whatever the weights of neighbours. */
+/* Exactly in proportion on average, whatever the weights of neighbours. */
 static void drawn_counts(void)
 {
 	enum { N = 101, DRAWS = 2000000 };
@@ -395,7 +395,7 @@ static void drawn_counts(void)
 	free(v);
 }
 
-/* Of equal weights a draw has all of its chunk, each once. */
+/* With equal weights a draw has all of its chunk, each once. */
 static void drawn_whole(void)
 {
 	enum { N = 64, CHUNK = 8 };
@@ -420,7 +420,7 @@ static void drawn_whole(void)
 	pen__sampler_close(s);
 }
 
-/* Classes come equally often on average; who has no label never does. */
+/* Classes come equally often on average; unlabelled elements never do. */
 static void drawn_balanced(void)
 {
 	enum { N = 3000, DRAWS = 300000 };
@@ -516,13 +516,13 @@ static void refusals(void)
 		"annbatch, weighted, balanced, bucket");
 	refused("shuffle", &none, NULL, NULL, "cannot draw from 0");
 	refused("shuffle", &toomany, NULL, NULL, "cannot draw from");
-	refused("shuffle", &pop, "x", "1", "there are none here");
+	refused("shuffle", &pop, "x", "1", "there are no options here");
 	refused("block", &pop, "chunk", "0", "out of range");
 	refused("block", &pop, "chunk", "x", "is not a count");
 	refused("block", &pop, "chunkz", "1", "did you mean 'sampler.chunk'?");
 	refused("weighted", &pop, NULL, NULL, "weights=FILE.npy");
 	refused("balanced", &pop, NULL, NULL, "labels=FILE.npy");
-	refused("bucket", &pop, NULL, NULL, "give lengths=");
+	refused("bucket", &pop, NULL, NULL, "set lengths=");
 	pop.weights = nan_;
 	refused("weighted", &pop, NULL, NULL, "weight 1 is");
 	pop.weights = neg;
@@ -535,10 +535,10 @@ static void refusals(void)
 	CHECK_EQ(pen__sampler_open(&s, "weighted", &pop, 1, kv, 2, &e),
 		 PEN_EINVAL);
 	CHECK_STR(e.where, "sampler.length");
-	CHECK(strstr(e.msg, "but 1 sample with a weight") != NULL);
+	CHECK(strstr(e.msg, "but only 1 sample with a weight") != NULL);
 }
 
-/* What was cut as one batch: whole ones of the window, sorted by length. */
+/* What was cut as one batch: complete ones of the window, sorted by length. */
 static uint64_t bucket_spread(struct pen_sampler *s, const uint32_t *len)
 {
 	static uint64_t a[MAX_N];
@@ -608,7 +608,8 @@ static void bucket(void)
 
 			ids(s, 0, 0, n, a);
 			check_pieces(s, a, 0, n);
-			/* sorted, they differ by a part of what all do */
+			/* sorted, they differ by a fraction of the total
+			 * spread */
 			if (n > 1000 && batch > 1)
 				CHECK(bucket_spread(s, len) <
 				      n / batch * 1000 * 15 / 100);
@@ -623,7 +624,7 @@ static void bucket(void)
 		}
 }
 
-/* Every allocation of every sampler fails once: told, and nothing leaks. */
+/* Every allocation of every sampler fails once: reported, and nothing leaks. */
 static void no_memory(void)
 {
 	static const double w[] = { 1, 2, 3 };

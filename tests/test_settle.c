@@ -1,32 +1,34 @@
-/* What must hold between settings, and what they look like written out. */
+/* Validation of combinations of settings, and printed configurations. */
 #include "config.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* YAML that is wrong, where, and in which words. */
+/* Invalid YAML: the text, the location and part of the message. */
 static const struct {
 	const char *yaml, *where, *what;
 } wrong[] = {
-	{ "dataset: [1, 2]\n", "f.yaml:1:1", "is a section" },
-	{ "dataset: npz\n", "f.yaml:1:1", "is a section" },
-	{ "dataset:\n  - format: npz\n", "f.yaml:1:1", "is a section" },
-	{ "- a\n", "f.yaml:1:1", "is not a workload" },
-	{ "npz\n", "f.yaml:1:1", "is not a workload" },
+	{ "dataset: [1, 2]\n", "f.yaml:1:1", "a section;" },
+	{ "dataset: npz\n", "f.yaml:1:1", "a section;" },
+	{ "dataset:\n  - format: npz\n", "f.yaml:1:1", "a section;" },
+	{ "- a\n", "f.yaml:1:1", "not a workload" },
+	{ "npz\n", "f.yaml:1:1", "not a workload" },
 	{ "workload: unet3d_h100\n", "f.yaml:1:1", "workload=NAME" },
-	{ "dataset:\n  format: [npz]\n", "f.yaml:2:3", "not a list" },
-	{ "dataset:\n  format: {npz: 1}\n", "f.yaml:2:3", "not a map" },
+	{ "dataset:\n  format: [npz]\n", "f.yaml:2:3",
+	  "is a list; specify a single value" },
+	{ "dataset:\n  format: {npz: 1}\n", "f.yaml:2:3",
+	  "a map where a single value" },
 	{ "dataset:\n  format: tfrecrod\n", "f.yaml:2:3",
 	  "did you mean 'tfrecord'?" },
 	{ "dataset:\n  format: excel\n", "f.yaml:2:3", "choose from: tfr" },
 	{ "dataset: {format: npz}\ndataset.format: npy\n", "f.yaml:2:1",
-	  "is there twice, first at f.yaml:1:11" },
-	{ "train: {epochs: many}\n", "f.yaml:1:9", "is not a count: 'many'" },
+	  "set twice, first at f.yaml:1:11" },
+	{ "train: {epochs: many}\n", "f.yaml:1:9", "'many' is not a count" },
 	{ "train: {epochs: -1}\n", "f.yaml:1:9", "is not a count" },
 	{ "train: {epochs: 1e30}\n", "f.yaml:1:9", "is not a count" },
 	{ "train: {epochs: 1e12}\n", "f.yaml:1:9", "is out of range" },
 	{ "train: {epochs: .inf}\n", "f.yaml:1:9", "is not a count" },
-	{ "workflow: {train: maybe}\n", "f.yaml:1:12", "is not a yes or no" },
+	{ "workflow: {train: maybe}\n", "f.yaml:1:12", "is not a boolean" },
 	{ "reader: {batch_size: 0}\n", "f.yaml:1:10", "is out of range" },
 	{ "reader: {batch_size_eval: 0}\n", "f.yaml:1:10", "is out of range" },
 	{ "metric: {au: 101}\n", "f.yaml:1:10", "is out of range" },
@@ -38,53 +40,53 @@ static const struct {
 	  "png format does not support more than 2 dimensions, but got 4 "
 	  "dimensions." },
 	{ "dataset: {record_dims: [2], record_length_bytes_stdev: 1}\n",
-	  "f.yaml:1:29", "do not go together" },
+	  "f.yaml:1:29", "cannot be combined with record_dims" },
 	{ "dataset: {record_dims: [2, 0]}\n", "f.yaml:1:11",
-	  "a dimension of 0" },
+	  "a dimension is 0" },
 	{ "dataset: {record_dims: [4294967296, 4294967296]}\n", "f.yaml:1:11",
 	  "too large" },
 	{ "dataset: {record_dims: [-1]}\n", "f.yaml:1:11",
-	  "is not a list of whole numbers" },
+	  "is not a list of integers" },
 	{ "dataset: {record_element_type: string}\n", "f.yaml:1:11",
-	  "is not a type of NumPy" },
+	  "'string' is not a NumPy type" },
 	{ "dataset: {format: hdf5, record_dims: [4, 2],"
 	  " hdf5: {num_dset_per_record: 3}}\n",
 	  "f.yaml:1:53", "does not divide record_dims[0] = 4" },
 	{ "dataset: {format: hdf5, hdf5: {chunk_dims: [1, 2]}}\n",
-	  "f.yaml:1:32", "it takes 3" },
+	  "f.yaml:1:32", "specify 3" },
 	{ "dataset: {format: hdf5, record_dims: [4, 5, 6],"
 	  " hdf5: {max_shape: [1, 2]}}\n",
 	  "f.yaml:1:56", "a record has 3 dimensions" },
 	{ "dataset: {format: csv, compression: gzip}\n", "f.yaml:1:24",
 	  "format hdf5 (gzip, lzf) or npz (zip)" },
 	{ "dataset: {format: hdf5, compression: zip}\n", "f.yaml:1:25",
-	  "choose gzip, lzf or none" },
+	  "use gzip, lzf or none" },
 	{ "dataset: {format: npz, compression: gzip}\n", "f.yaml:1:24",
-	  "choose zip or none" },
+	  "use zip or none" },
 	{ "dataset: {format: parquet}\n", "f.yaml:1:11", "not supported yet" },
 	{ "dataset: {data_folder: 's3://x'}\n", "f.yaml:1:11",
 	  "(s3://) are not supported in this version" },
 	{ "dataset: {data_folder: ''}\n", "f.yaml:1:11", "must not be empty" },
 	{ "dataset: {num_files_train: 4G, num_samples_per_file: 10M}\n",
-	  "f.yaml:1:32", "more than 2^53" },
+	  "f.yaml:1:32", "exceeds 2^53" },
 	{ "dataset: {num_files_train: 1M, record_length_bytes: 1e14}\n",
-	  "f.yaml:1:32", "more than 2^62" },
+	  "f.yaml:1:32", "exceeds 2^62" },
 	{ "storage: {storage_type: s3}\n", "f.yaml:1:11",
 	  "object stores (s3) are not supported in this" },
 	{ "storage: {storage_type: aistore}\n", "f.yaml:1:11",
 	  "object stores (aistore) are not" },
 	{ "framework: tensorflow\nreader: {data_loader: pytorch}\n",
-	  "f.yaml:2:10", "does not go with framework=tensorflow" },
+	  "f.yaml:2:10", "does not match framework=tensorflow" },
 	{ "framework: pytorch\nreader: {data_loader: tensorflow}\n",
-	  "f.yaml:2:10", "does not go with framework=pytorch" },
+	  "f.yaml:2:10", "does not match framework=pytorch" },
 	{ "reader: {reader_classname: a.B}\n", "f.yaml:1:10",
-	  "Python plug-ins cannot be run" },
+	  "Python plug-ins cannot run here" },
 	{ "reader: {data_loader_classname: a.B}\n", "f.yaml:1:10",
-	  "Python plug-ins cannot be run" },
+	  "Python plug-ins cannot run here" },
 	{ "checkpoint: {checkpoint_mechanism_classname: a.B}\n", "f.yaml:1:14",
-	  "Python plug-ins cannot be run" },
+	  "Python plug-ins cannot run here" },
 	{ "reader: {data_loader: custom}\n", "f.yaml:1:10",
-	  "Python plug-ins cannot be run" },
+	  "Python plug-ins cannot run here" },
 	{ "model: {parallelism: {zero_stage: 4}}\n", "f.yaml:1:23",
 	  "is out of range" },
 	{ "model: {parallelism: {zero_stage: 3, pipeline: 2}}\n", "f.yaml:1:23",
@@ -94,17 +96,17 @@ static const struct {
 	{ "checkpoint: {mode: subset}\n", "f.yaml:1:14",
 	  "needs model.parallelism.data" },
 	{ "model: {num_layers: 2, parallelism: {pipeline: 4}}\n", "f.yaml:1:9",
-	  "fewer than model.parallelism.pipeline" },
+	  "below model.parallelism.pipeline" },
 	{ "model: {optimization_groups: [281474976710656, 1]}\n", "f.yaml:1:9",
-	  "more than 2^48" },
+	  "exceeds 2^48" },
 	{ "checkpoint: {num_checkpoints_write: 2, num_checkpoints_read: 3}\n",
-	  "f.yaml:1:40", "more than num_checkpoints_write = 2" },
+	  "f.yaml:1:40", "exceeds num_checkpoints_write = 2" },
 	{ "checkpoint: {ksm: {await_time: 3}}\n", "checkpoint.ksm",
 	  "randomize_tensor=false" },
 	{ "checkpoint: {block_size: 5000}\n", "f.yaml:1:14",
 	  "not a multiple of 4096" },
 	{ "checkpoint: {block_size: 1GiB}\n", "f.yaml:1:14",
-	  "more than checkpoint.memory" },
+	  "exceeds checkpoint.memory" },
 };
 
 static void refused(void)
@@ -118,7 +120,7 @@ static void refused(void)
 	snprintf(longest + 390, 10, "=1");
 	make(&m, NULL, longest);
 	CHECK_EQ(m.rc, PEN_EINVAL);
-	CHECK(strstr(m.e.msg, "is not a setting"));
+	CHECK(strstr(m.e.msg, "not a setting"));
 	unmake(&m);
 }
 
@@ -158,7 +160,7 @@ static void accepted(void)
 	     NULL);
 	CHECK_EQ(m.rc, 0);
 	CHECK_STR(m.c.dataset.record_element_type, "uint8");
-	CHECK(strstr(notes(&m), "is uint8 in png files"));
+	CHECK(strstr(notes(&m), "is ignored: png files contain uint8"));
 	unmake(&m);
 	make_as(&m, "reader: {reader_classname: a.B, data_loader: custom}\n",
 		NULL, true);
@@ -168,7 +170,7 @@ static void accepted(void)
 	unmake(&m);
 }
 
-/* What is taken for DLIO's sake, and does nothing, is said to do so. */
+/* Keys of DLIO without effect cause a note. */
 static void no_effect(void)
 {
 	static const char *const all[][2] = {
@@ -208,7 +210,7 @@ static void no_effect(void)
 			fprintf(stderr, "  %s: %s\n", all[i][1], notes(&m));
 		unmake(&m);
 	}
-	/* the same as in a workload that is built in */
+	/* as in a built-in workload */
 	memset(&m, 0, sizeof(m));
 	pen__settings_init(&m.s);
 	m.rc = pen__settings_load(&m.s, "resnet50_a100", &m.e);
@@ -244,7 +246,7 @@ static void exclude(void)
 	      "use iostat");
 }
 
-/* Everything that is not a default, so that it must come back. */
+/* All values differ from the defaults, so that they must be read back. */
 static const char full[] =
 	"framework: pytorch\n"
 	"model: {name: 'a #b', type: transformer, num_layers: 4,\n"
@@ -276,7 +278,7 @@ static void printed(const struct made *m, bool origins, struct pen_text *t)
 	CHECK(!t->failed);
 }
 
-/* Reads text back and compares all of it. */
+/* Reads text back and compares the result. */
 static void reads_back(const char *text, const char *want)
 {
 	struct pen_text t = { 0 };
@@ -294,7 +296,7 @@ static void reads_back(const char *text, const char *want)
 	unmake(&m);
 }
 
-/* PyYAML reads it, and writes what it read. */
+/* The text as rewritten by PyYAML. */
 static char *through_pyyaml(const struct pen_text *t)
 {
 	struct pen_text back = { 0 };
@@ -312,7 +314,7 @@ static char *through_pyyaml(const struct pen_text *t)
 		pen__text_put(&back, buf, n);
 	if (py)
 		pclose(py);
-	return back.p; /* NULL: it is not installed */
+	return back.p; /* NULL: not installed */
 }
 
 static void round_trip(const char *yaml)
@@ -379,7 +381,7 @@ static void hydra_files(void)
 	CHECK(strstr(buf, "\n    hdf5:\n      num_dset_per_record: 3\n"));
 	CHECK(!strstr(buf, "hydra"));
 	unmake(&m);
-	make(&m, buf, NULL); /* it is a workload itself */
+	make(&m, buf, NULL); /* it is also a valid workload */
 	CHECK_EQ(m.rc, 0);
 	CHECK_EQ(m.c.train.epochs, 2);
 	CHECK_STR(m.c.model.name, "a #b");
@@ -388,7 +390,7 @@ static void hydra_files(void)
 	unmake(&m);
 }
 
-/* JSON that Python takes. */
+/* Python can parse the JSON. */
 static void json(void)
 {
 	struct pen_text j = { 0 };
@@ -424,7 +426,7 @@ static void queries(void)
 	make(&m, full, NULL);
 	CHECK_EQ(m.rc, 0);
 	CHECK_EQ(pen__config_query(&m.c, "dataset", &t, &m.e), PEN_EINVAL);
-	CHECK(strstr(m.e.msg, "is a section"));
+	CHECK(strstr(m.e.msg, "a section,"));
 	CHECK_EQ(pen__config_query(&m.c, "dataset.formt", &t, &m.e),
 		 PEN_EINVAL);
 	CHECK(strstr(m.e.msg, "did you mean dataset.format?"));

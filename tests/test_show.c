@@ -1,4 +1,4 @@
-/* Numbers as people read them: three digits, one unit, nothing absurd. */
+/* Numbers formatted for people: three digits, one unit, nothing absurd. */
 #include "test.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ static void times(void)
 	CHECK_STR(pen__show_time(NAN).s, "-");
 }
 
-/* All and nothing are said of all and nothing only. */
+/* 0 % and 100 % are shown only for exactly that. */
 static void shares(void)
 {
 	CHECK_STR(pen__show_share(0.38).s, "38 %");

@@ -1,7 +1,7 @@
 /*
  * Structs that are passed with their size: a program that knows fewer members
- * than the library, or more, gets what both know, and nothing is written past
- * what it gave.
+ * than the library, or more, gets those known to both, and nothing is written
+ * beyond its size.
  */
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static void any_size(const struct told *t, size_t i)
 			CHECK_EQ(got[k], 0);
 		for (size_t k = n; k < n + 64; k++)
 			CHECK_EQ(got[k], 0xa5);
-		/* times have gone on since; the first member stands still */
+		/* times have advanced since; the first member is constant */
 		if (n >= 8)
 			CHECK(memcmp(got, want, 8) == 0);
 	}

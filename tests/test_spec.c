@@ -1,7 +1,7 @@
 /*
- * Settings, and what they choose: objects by directory, glob, list and name;
- * samples by subset; weights and labels. Whatever is wrong is refused when it
- * is set or opened, by name and with what to do.
+ * Settings, and what they select: objects by directory, glob, list and name;
+ * samples by subset; weights and labels. Anything invalid is rejected when it
+ * is set or opened, with its name and advice.
  */
 #include <fcntl.h>
 
@@ -178,7 +178,7 @@ static void test_pairs(void)
 	}
 }
 
-/* The same without any data, and options of what is chosen. */
+/* The same without any data, and options of what is selected. */
 static void test_try(void)
 {
 	static const char *const bad[][2] = {
@@ -284,7 +284,7 @@ static void test_odd_folders(void)
 	CHECK_EQ(link("raw/c0/f000.bin", "odd/f007.bin"), 0);
 	refused(PEN_EINVAL, "1 npy files and 2 others", "odd");
 	files_are("5", "odd format=npy");
-	/* of no use, but no reason to give up when asked to go on */
+	/* useless, but no reason to stop when asked to continue */
 	put("odd/f009.npy", "no array");
 	refused(PEN_EDATA, "odd/f009.npy", "odd format=npy");
 	files_are("5", "odd format=npy on_error=skip");
@@ -335,7 +335,7 @@ static void test_subsets(void)
 	ids_are("20 21 22", "subset=20:99");
 	ids_are("22", "subset=-1:23:9223372036854775807");
 	refused(PEN_EINVAL, "5:5", "npy_file subset=5:5");
-	refused(PEN_EINVAL, "leaves nothing", "npy_file subset=30:40");
+	refused(PEN_EINVAL, "selects no samples", "npy_file subset=30:40");
 	refused(PEN_ENOTFOUND, "1:2:0", "npy_file subset=1:2:0");
 	refused(PEN_ENOTFOUND, "1:2:3:4", "npy_file subset=1:2:3:4");
 	eng_numbers("ids.npy", PEN_I64, v, 4);
@@ -358,13 +358,13 @@ static void test_subsets(void)
 	put("words.txt", "1\ntwo\n");
 	refused(PEN_EDATA, "line 2", "npy_file subset=words.txt");
 	put("none.txt", "");
-	refused(PEN_EINVAL, "leaves nothing", "npy_file subset=none.txt");
+	refused(PEN_EINVAL, "selects no samples", "npy_file subset=none.txt");
 	refused(PEN_EINVAL, "one integer",
 		"npy_file subset=npy_file/c0/"
 		"f000.npy");
 }
 
-/* Draws with weights and labels only ever give what may be drawn. */
+/* Draws with weights and labels only return what may be drawn. */
 static void draws(const char *how, const char *allowed, uint64_t n)
 {
 	struct pen_err err;
@@ -388,6 +388,7 @@ static void draws(const char *how, const char *allowed, uint64_t n)
 static void test_weights(void)
 {
 	double w[23] = { 0 }, y[23] = { 0 };
+	FILE *text;
 
 	w[3] = w[7] = 2.5;
 	w[8] = 0.1;
@@ -397,7 +398,7 @@ static void test_weights(void)
 	draws("sampler=weighted weights=w.npy sampler.replacement=false "
 	      "sampler.length=3",
 	      " 3 7 8 ", 3);
-	/* as many as chosen, not as there are */
+	/* as many as selected, not as the data has */
 	eng_numbers("few.npy", PEN_F64, w + 3, 5);
 	draws("sampler=weighted weights=few.npy subset=10:15", " 10 14 ", 5);
 	refused(PEN_EINVAL, "few.npy",
@@ -416,6 +417,16 @@ static void test_weights(void)
 	refused(PEN_ENOTFOUND, "gone.npy",
 		"npy_file sampler=weighted "
 		"weights=gone.npy");
+	/* 300 digits, of which the first 255 are a number, too */
+	text = fopen("long.txt", "we");
+	CHECK(text && fprintf(text, "%0300d\n", 1) == 301 && !fclose(text));
+	refused(PEN_EDATA, "line 1",
+		"npy_file sampler=weighted "
+		"weights=long.txt");
+	CHECK_EQ(mkdir("folder.txt", 0777), 0);
+	refused(PEN_EIO, "Is a directory",
+		"npy_file sampler=weighted "
+		"weights=folder.txt");
 	y[4] = 1;
 	eng_numbers("y.npy", PEN_I64, y, 23);
 	draws("sampler=balanced labels=y.npy subset=3:6", " 3 4 5 ", 3);
@@ -427,7 +438,7 @@ static void test_weights(void)
 		"labels=y5.npy");
 }
 
-/* What was set, as text that could be set again. */
+/* Settings as text that can be set again. */
 static void test_get(void)
 {
 	static const char *const set[][3] = {
@@ -456,7 +467,7 @@ static void test_get(void)
 	CHECK_EQ(pen_spec_set(s, "shuffle", "true", NULL), 0);
 	CHECK_EQ(pen_spec_get(s, "sampler", text, 5), 0);
 	CHECK_STR(text, "shuf");
-	/* back to how it was */
+	/* back to the previous state */
 	CHECK_EQ(pen_spec_copy(&c, s, NULL), 0);
 	CHECK_EQ(pen_spec_set(c, "batch_size", NULL, NULL), 0);
 	CHECK_EQ(pen_spec_number(c, "batch_size"), 32);

@@ -1,5 +1,5 @@
-/* Whether two sets of repeats differ: rarely when they are of one kind, and
- * always when one is clearly slower. */
+/* Detection of differences: rarely for equal distributions, always for clearly
+ * slower ones. */
 #include "test.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static void medians(void)
 	CHECK(isnan(pen__median(w, 0)));
 }
 
-/* How often are two sets of n found to differ? */
+/* The share of pairs of n repeats that are found to differ. */
 static unsigned found(size_t n, double factor, double deviation)
 {
 	struct pen_rng r = pen__rng(7, n);
@@ -63,7 +63,7 @@ static void same_and_not(void)
 		CHECK(found(sizes[i], 0.9, 0.01) >= TRIES * 19 / 20);
 	}
 	CHECK(found(20, 0.9, 0.05) >= TRIES * 19 / 20);
-	CHECK(found(20, 1.01, 0.001) == 0); /* true, but too little */
+	CHECK(found(20, 1.01, 0.001) == 0); /* real, but too small */
 }
 
 static void odd_input(void)
@@ -85,7 +85,7 @@ static void odd_input(void)
 	CHECK(c.share == -1 && c.differs);
 }
 
-/* More than are looked at, and the same answer twice. */
+/* More repeats than are used; the result is deterministic. */
 static void many(void)
 {
 	static double a[20000], b[20000];
@@ -103,8 +103,8 @@ static void many(void)
 	CHECK(c.low == d.low && c.high == d.high);
 }
 
-/* Among many that are alike the best is hardly ever called the only one; one
- * that is clearly ahead is, and less may be better. */
+/* Among equal settings the best is hardly ever called the only one; a clearly
+ * better one is, also if less is better. */
 static void best(void)
 {
 	struct pen_rng r = pen__rng(11, 3);
@@ -130,7 +130,7 @@ static void best(void)
 		ahead += !alike[0] && !alike[1] && !alike[2] && !alike[4];
 	}
 	CHECK(alone <= 3 && ahead >= 97);
-	/* nobody, and one without enough repeats */
+	/* none, and one without enough repeats */
 	for (size_t k = 0; k < 5; k++)
 		of[k].n = 0;
 	CHECK(pen__best_of(of, 5, false, 0.02, alike) == 5);
@@ -140,7 +140,7 @@ static void best(void)
 	CHECK(alike[2] && alike[4] && !alike[0]);
 }
 
-/* What is not better beyond noise does not displace the default. */
+/* The default is kept unless another is better beyond noise. */
 static void chosen(void)
 {
 	double slow[] = { 100, 101, 99, 100, 102 };

@@ -1,4 +1,4 @@
-/* What killed programs left is removed, and nothing else. */
+/* What killed processes left behind is removed, and nothing else. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 
 static char dir[64];
 
-/* Of a name with @ for the number. */
+/* A name with @ for the process ID. */
 static const char *path_of(const char *name, long pid)
 {
 	static char path[256];
@@ -34,7 +34,7 @@ static bool there(const char *name, long pid)
 	return access(path_of(name, pid), F_OK) == 0;
 }
 
-/* A number that was a process', and is no more. */
+/* The ID of a process that no longer exists. */
 static long gone(void)
 {
 	const pid_t pid = fork();

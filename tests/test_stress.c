@@ -1,8 +1,8 @@
 /*
- * Settings drawn at random, over several formats: whatever threads, memory,
- * store, ranks and kept batches there are, the order is the one that a single
- * thread has, and every row is the one that a plain pass has. STRESS=N in the
- * environment draws N times, SEED=N others.
+ * Settings drawn at random, over several formats: for any threads, memory,
+ * store, ranks and kept batches, the order is that of a single thread, and
+ * every row is that of a plain pass. STRESS=N in the environment draws N times,
+ * SEED=N others.
  */
 #include "engine.h"
 #include "make/maker.h"
@@ -74,7 +74,7 @@ static bool rows_right(const struct pen_batch *b)
 	return true;
 }
 
-/* All rows by their number, by one thread in a row. */
+/* All rows by their number, read sequentially by one thread. */
 static bool learn(const char *data)
 {
 	struct pen_err err;
@@ -91,8 +91,8 @@ static bool learn(const char *data)
 	return CHECK(nwant > 0 && nwant < MOST);
 }
 
-/* The order, and whether all rows are right. Keeps some batches for a while,
- * and goes back to where it was once. */
+/* Checks the order and all rows. Keeps some batches for a while, and seeks back
+ * once. */
 static uint64_t order_of(struct pen_loader *l, unsigned keep, int64_t back,
 			 int *rc)
 {

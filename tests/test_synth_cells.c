@@ -1,7 +1,7 @@
 /*
- * Single cells that gen makes: rows that depend on nothing but their number,
- * statistics of measured cells, genes that files share, and files that are the
- * same whatever the threads.
+ * Generated single cells: rows depend on their number only, statistics resemble
+ * measured cells, files share genes, and files do not depend on the number of
+ * threads.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -84,7 +84,7 @@ static void test_counts(void)
 	unmake(c, b);
 }
 
-/* Genes are skewed, and cell types differ in theirs. */
+/* Gene means are skewed, and cell types have different markers. */
 static void test_genes(void)
 {
 	static uint32_t met[20000], of_type[2][20000];
@@ -137,7 +137,7 @@ static void test_obs(void)
 	unmake(c, b);
 }
 
-/* A row made alone is the row made among others. */
+/* A row made alone equals the row made among others. */
 static void test_alone(void)
 {
 	struct pen_synth_cells_setup s = usual;
@@ -166,7 +166,7 @@ static void test_alone(void)
 	unmake(c, b);
 }
 
-/* The same counts in every type, as far as it goes, and dense. */
+/* The same counts in every dtype, within its range, and dense. */
 static void test_types(void)
 {
 	static const enum pen_dtype types[] = { PEN_I8,	 PEN_U8,  PEN_I16,
@@ -216,7 +216,7 @@ static void test_types(void)
 	unmake(c, b);
 }
 
-/* Files have the genes in common that they should, and other cells. */
+/* Files share the expected genes and have different cells. */
 static void test_overlap(void)
 {
 	struct pen_synth_cells_setup s = usual;
@@ -243,8 +243,8 @@ static void test_overlap(void)
 	unmake(c[1], b[1]);
 }
 
-/* The densest there may be, where the last genes are hard to meet; and few
- * genes, and no cells. */
+/* The highest density, where the last genes are hard to draw; few genes; no
+ * cells. */
 static void test_borders(void)
 {
 	static const uint64_t genes[] = { 1, 2, 51, 52, 64, 65, 3000 };
@@ -349,12 +349,12 @@ static void test_nomem(void)
 	int rc = PEN_ENOMEM;
 
 	snprintf(path, sizeof(path), "%s/nomem.zarr", golden_dir);
-	/* the writer's own are test_cells_write's */
+	/* failures of the writer are tested in test_cells_fail.c */
 	for (uint64_t n = 1; rc && n < 2000; n += 1 + n / 16) {
 		pen__mem_fail_nth(n, false);
 		rc = write_file(path, 2, "none", NULL);
 		pen__mem_fail_nth(0, false);
-		/* a thread that does not start is the system's fault */
+		/* a thread that cannot be started is a system error */
 		if (!CHECK(!rc || rc == PEN_ENOMEM || rc == PEN_EIO))
 			fprintf(stderr, "  allocation %d: %d\n", (int)n, rc);
 		CHECK(!rc == !access(path, F_OK));

@@ -1,6 +1,6 @@
 /*
- * Made sequences: counts, letters and ids as promised, the same for any number
- * of threads, pieces of long ones in one sequence, and no memory at any point.
+ * Generated sequences: counts, letters and ids as specified, independent of the
+ * number of threads; pieces of long sequences; and lack of memory at any point.
  */
 #include "make/synth_seqs.h"
 #include "engine.h"
@@ -44,7 +44,7 @@ static struct made make(struct pen_synth_seqs s)
 	return m;
 }
 
-/* Two halves of 10,000: nine whole lines each, and one that is shorter. */
+/* Two halves of 10,000: nine full lines each, and one shorter line. */
 static void test_lines(void)
 {
 	struct pen_synth_seqs s = { .seed = 5,
@@ -81,7 +81,7 @@ static void test_lines(void)
 	pen__buf_fini(&m.text);
 }
 
-/* Longer than a block: lines go on as if there were none. */
+/* Longer than a block: lines continue across blocks. */
 static void test_long(void)
 {
 	const struct pen_synth_seqs s = { .size = 2500001,

@@ -1,4 +1,4 @@
-/* synthetic: what the options say comes out, and nothing is read. */
+/* synthetic: samples follow the options, and nothing is read. */
 #include "formats.h"
 
 static void test_no_reads(void)

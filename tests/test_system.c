@@ -1,6 +1,6 @@
 /*
- * What is read out of /proc: text of any kind must not hurt, and what this
- * machine says must agree with what Python finds on it.
+ * Parsing of /proc: arbitrary text is harmless, and the values agree with those
+ * of Python.
  */
 #include "test.h"
 
@@ -64,7 +64,7 @@ static void pairs(void)
 	CHECK_STR(t.p, "{\"model\": \"new \\u003cx>\", \"flags\": \"a b\", "
 		       "\"end\": \"\"}\n");
 	pen__text_fini(&t);
-	/* more keys than anyone has: the first ones stay */
+	/* too many keys: the first ones are kept */
 	for (int i = 0; many && i < 300; i++)
 		n += (size_t)snprintf(many + n, 40, "key %d: %d\n", i, i);
 	pen__json_open(&t, NULL, '{');
@@ -122,12 +122,12 @@ static void this_machine(void)
 	CHECK(!about.known);
 	pen__disk_about("", &about);
 	CHECK(!about.known);
-	/* what is not there yet lies where its directory does */
+	/* a missing file is on the device of its directory */
 	pen__disk_of("/etc/no/such/thing", name, sizeof(name));
 	pen__disk_of("relative/thing", name, sizeof(name));
 }
 
-/* As DLIO's reader of iostat.json goes through it. */
+/* Reads iostat.json like DLIO. */
 static const char reader[] =
 	"import json, sys, datetime\n"
 	"h = json.load(open(sys.argv[1]))['sysstat']['hosts'][0]\n"
@@ -181,7 +181,7 @@ static void watching(const char *disks, unsigned times)
 	for (unsigned i = 0; i < times; i++)
 		pen__watch_now(w);
 	CHECK(pen__watch_iostat(w, "no/such/dir/x", &err) != 0);
-	if (times < 100) { /* else it is a long file */
+	if (times < 100) { /* or a long file */
 		CHECK_EQ(pen__watch_iostat(w, iostat, &err), 0);
 		read_back(reader, iostat, times + 2);
 	}
@@ -199,7 +199,7 @@ static void watching_fails(void)
 	int rc;
 
 	pen__watch_stop(NULL, NULL);
-	do { /* samples may be missing, nothing else */
+	do { /* only samples may be missing */
 		pen__mem_fail_nth(++nth, false);
 		rc = pen__watch_start(&w, NULL, NULL);
 		if (!rc) {
@@ -217,7 +217,8 @@ static void watching_fails(void)
 	CHECK(!w);
 }
 
-/* What others used is not less than nothing, nor more than there is. */
+/* The usage of other processes is between zero and the capacity of the machine.
+ */
 static void others(void)
 {
 	struct pen_others o;
@@ -241,14 +242,14 @@ static void others(void)
 	CHECK(pen__jdoc_number(&d, pen__jdoc_get(&d, at, "cpu_s"), &cpu));
 	CHECK(pen__jdoc_number(&d, pen__jdoc_get(&d, at, "cpus"), &cpus));
 	CHECK(seconds > 0 && cpus >= 1 && cpu >= 0);
-	/* the kernel counts in hundredths, of each CPU */
+	/* the kernel counts in ticks of 10 ms per CPU */
 	CHECK(cpu <= (seconds + 0.1) * cpus);
 	pen__jdoc_close(&d);
 	pen__text_fini(&t);
 }
 
-/* What a verdict goes by: counters that only grow, known or not at all; of a
- * host with two processes each has half. */
+/* The facts of a verdict: counters that only grow, or are unknown; two
+ * processes on a host get half each. */
 static void facts(void)
 {
 	struct pen_facts a, b, half;
@@ -267,7 +268,7 @@ static void facts(void)
 	CHECK(isnan(b.v[PEN_DISK_READS]) && isnan(b.v[PEN_READ_S]));
 	for (int i = 0; i < PEN_NFACTS; i++) {
 		CHECK(isnan(a.v[i]) == isnan(b.v[i]));
-		/* the kernel corrects the time of idle CPUs */
+		/* the kernel may correct idle time */
 		CHECK(i == PEN_CPU_ALL_S || !(b.v[i] < a.v[i]));
 	}
 	CHECK(a.v[PEN_SECONDS] > 0 && a.v[PEN_CPU_S] > 0);
@@ -286,7 +287,7 @@ int main(void)
 	this_machine();
 	watching(NULL, 3);
 	watching("['vda', no-such-disk]", 3);
-	watching("vda", 17000); /* more than are kept */
+	watching("vda", 17000); /* more than the maximum */
 	watching_fails();
 	others();
 	return test_end();

@@ -1,14 +1,14 @@
 /*
- * take= and read_size=: of every sample the first elements in C order and
- * zeros where it has fewer, whatever the format, the store, the threads, and
- * the pieces it is read in. What is not kept is read and checked all the same.
+ * take= and read_size=: the first elements of every sample in C order, and
+ * zeros where it has fewer, for any format, store, threads and pieces it is
+ * read in. What is not kept is read and checked anyway.
  */
 #include <errno.h>
 #include <fcntl.h>
 
 #include "take.h"
 
-/* A shape to take, and how many elements it has. */
+/* A shape to take, and its number of elements. */
 struct shape {
 	const char *text;
 	uint32_t ndim;
@@ -115,7 +115,7 @@ static const char *take_text(const struct shape *take, char *buf, size_t cap)
 {
 	size_t n = 0;
 
-	/* settings are cut at blanks here */
+	/* settings are split at blanks here */
 	snprintf(buf, cap, "take=%s", take->text);
 	for (size_t i = 0; buf[i]; i++)
 		if (buf[i] != ' ')
@@ -132,7 +132,7 @@ static void test_take(const struct eng_set *s, const struct take_ref *ref,
 		"threads=8 sampler=block sampler.chunk=3 sampler.chunks=2",
 	};
 
-	/* all shapes over the first store; then of few threads or many */
+	/* all shapes over the first store; then few threads or many */
 	for (size_t i = 0; i < NSHAPES; i++)
 		for (size_t k = 0; k < 2; k++) {
 			char text[256], one[64];
@@ -146,7 +146,7 @@ static void test_take(const struct eng_set *s, const struct take_ref *ref,
 	try_one(s, ref, &shapes[1], "take=2x3 shapes=padded threads=3", store);
 }
 
-/* Bytes read at most at a time; one and seven are a lot of reads. */
+/* Largest read in bytes; one and seven are a lot of reads. */
 static void test_read_size(const struct eng_set *s, const struct take_ref *ref,
 			   const char *store)
 {
@@ -154,7 +154,7 @@ static void test_read_size(const struct eng_set *s, const struct take_ref *ref,
 	bool slow = strstr(store, "direct") || strstr(store, "delay");
 	size_t first = ref->bytes > 20000 ? 2 : 0;
 
-	if (slow && !first) /* every byte takes a block */
+	if (slow && !first) /* every byte needs a block */
 		first = strstr(s->name, "_first") || s->varies ? 1 : 2;
 	for (size_t i = first; i < 4; i++)
 		for (unsigned threads = slow ? 8 : 1; threads <= 8;
@@ -173,7 +173,7 @@ static void test_read_size(const struct eng_set *s, const struct take_ref *ref,
 		}
 }
 
-/* As many reads as the pieces it takes. */
+/* As many reads as pieces. */
 static void test_nreads(void)
 {
 	const struct eng_set *s = take_find("npy_big");
@@ -191,7 +191,7 @@ static void test_nreads(void)
 		{ "read_size=4096 take=3", 42 },
 		{ "read_size=4096 decode=false", 42 },
 		{ "take=3", 1 },
-		/* elements that change type come in one piece */
+		/* elements that are converted come in one piece */
 		{ "read_size=1000 take=5000 cast=float64", 151 },
 	};
 
@@ -224,7 +224,7 @@ static void flip(const char *path, off_t at)
 	close(fd);
 }
 
-/* A member's sum is over all of it, also over what nobody takes. */
+/* The checksum of a member covers all of it, including what is not taken. */
 static void test_damage(const char *set, const char *store, const char *how,
 			int want)
 {
@@ -236,7 +236,7 @@ static void test_damage(const char *set, const char *store, const char *how,
 
 	eng_file_name(s, 1, path, sizeof(path));
 	CHECK_EQ(stat(path, &sb), 0);
-	/* x is the first member, and this is behind what is taken of it */
+	/* x is the first member, and this is behind its taken part */
 	flip(path, sb.st_size / 4);
 	snprintf(text, sizeof(text), "threads=2 batch_size=2 %s", how);
 	l = take_open(s, text, store);
@@ -273,7 +273,7 @@ static void test_short(const struct eng_set *s, const struct take_ref *ref,
 	CHECK(failed >= s->nfiles);
 }
 
-/* on_error=: the others come, in their shape. */
+/* on_error=: the other samples come, in their shape. */
 static void test_policy(const char *set, const char *policy)
 {
 	const struct eng_set *s = take_find(set);
@@ -337,7 +337,7 @@ static void test_shrinks(const char *how, const char *policy)
 		return;
 	CHECK_EQ(pen_loader_next(l, &b, &err), 0);
 	pen_batch_unref(b);
-	/* within a row: its start is still there */
+	/* within a row: its start is still valid */
 	CHECK_EQ(truncate(path, 65536 * 20 + 8192), 0);
 	while ((rc = pen_loader_next(l, &b, &err)) == 0) {
 		n += b->nsamples;
@@ -354,7 +354,7 @@ static void test_shrinks(const char *how, const char *policy)
 	pen_loader_close(l);
 }
 
-/* More files than are mapped for good: each piece gives its map back. */
+/* More files than stay mapped: each piece releases its map. */
 static void test_many_maps(void)
 {
 	const struct eng_set *s = eng_find("npy_file");
@@ -368,7 +368,7 @@ static void test_many_maps(void)
 	for (unsigned i = 0; i < 33000; i++) {
 		snprintf(to, sizeof(to), "many/%05u.npy", i);
 		if (link(from, to))
-			return; /* not so many here */
+			return; /* fewer here */
 	}
 	l = eng_open(NULL,
 		     "many %s store=mmap open_files=2 read_size=5 take=9 "
@@ -385,7 +385,7 @@ static void test_many_maps(void)
 	eng_remove("many");
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected settings ---- */
 
 static void refused(int code, const char *where, const char *how)
 {
@@ -404,7 +404,7 @@ static void test_refused(void)
 	refused(PEN_EINVAL, "take", "npy_file take=3x0");
 	refused(PEN_EINVAL, "take",
 		"npy_file take=1000000000x1000000000x1000000000");
-	/* fits as bytes of one sort and not of the other */
+	/* fits in bytes of one type but not of the other */
 	refused(PEN_EINVAL, "take",
 		"npy_file take=5000000000000000000 cast=bool");
 	refused(PEN_ENOMEM, "memory",
@@ -413,11 +413,11 @@ static void test_refused(void)
 	refused(PEN_EINVAL, "cast", "npy_file cast=float33");
 	refused(PEN_EINVAL, "cast", "npy_file cast=complex64");
 	refused(PEN_EINVAL, "cast", "npy_ragged cast=float32");
-	/* a packed row is not its padded place */
+	/* a packed row differs from its padded place */
 	refused(PEN_EINVAL, "cast", "npy_ragged cast=float32 shapes=padded");
 }
 
-/* ---- memory that runs out ---- */
+/* ---- out of memory ---- */
 
 static int whole_life(const struct eng_set *s, const char *how,
 		      struct pen_err *err)
@@ -490,7 +490,7 @@ static void test_errors(void)
 			    "take=10 read_size=777", PEN_EDATA);
 		test_damage("npz_big_packed", stores[i], "decode=false",
 			    PEN_END);
-		/* without sums only what is kept matters */
+		/* without checksums only what is kept matters */
 		test_damage("npy_big", stores[i], "take=10", PEN_END);
 	}
 	test_policy("npy_file", "skip");

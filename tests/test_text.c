@@ -1,6 +1,6 @@
 /*
- * Text of others on its way to people and programs: what a terminal would obey
- * is quoted, what is no UTF-8 never gets into JSON.
+ * Untrusted text on its way to people and programs: what a terminal would
+ * interpret is quoted, and invalid UTF-8 never gets into JSON.
  */
 #include "test.h"
 
@@ -20,7 +20,7 @@ static void check_quote(const char *from, const char *want)
 	pen__text_quote(&t, from);
 	CHECK_STR(t.p ? t.p : "", want);
 	pen__text_fini(&t);
-	/* as much as fits, in whole characters */
+	/* as much as fits, in entire characters */
 	for (size_t cap = 1; cap <= strlen(want); cap++) {
 		CHECK(!pen__quote(buf, cap, from));
 		CHECK(strlen(buf) < cap && pen__is_plain(buf));
@@ -43,7 +43,7 @@ static void test_quote(void)
 	check_quote("\x9b"
 		    "2J \xff",
 		    "\\x9b2J \\xff");
-	/* turns what follows around */
+	/* reverses the direction of what follows */
 	check_quote("x\xe2\x80\xaegnp", "x\\xe2\\x80\\xaegnp");
 	check_quote("\xe2\x81\xa6", "\\xe2\\x81\\xa6");
 	check_quote("cut \xe2\x82", "cut \\xe2\\x82");
@@ -61,7 +61,7 @@ static void test_quote(void)
 		  "\\x01\\x01\\x01\\x01...'");
 }
 
-/* A length that no memory has is a failure, and none that wraps around. */
+/* A length beyond all memory is a failure, and does not wrap around. */
 static void test_too_long(void)
 {
 	static const size_t of[] = { SIZE_MAX, SIZE_MAX - 1, SIZE_MAX / 2 };
@@ -91,10 +91,10 @@ static void test_utf8(void)
 		{ "\xed\x9f\xbf", 3 },
 		{ "\xf4\x8f\xbf\xbf", 4 },
 		{ "\x80", 0 },
-		{ "\xc0\x80", 0 }, /* longer than need be */
+		{ "\xc0\x80", 0 }, /* overlong */
 		{ "\xe0\x9f\xbf", 0 },
 		{ "\xf0\x8f\xbf\xbf", 0 },
-		{ "\xed\xa0\x80", 0 },	   /* half of a pair */
+		{ "\xed\xa0\x80", 0 },	   /* half of a surrogate pair */
 		{ "\xf4\x90\x80\x80", 0 }, /* beyond the last */
 		{ "\xf5\x80\x80\x80", 0 },
 		{ "\xe2\x82", 0 },
@@ -105,7 +105,7 @@ static void test_utf8(void)
 		CHECK_EQ(pen__utf8_len(of[i].s), of[i].n);
 }
 
-/* What is written can be read by others, whatever it is of. */
+/* What is written can be read by other programs, whatever it contains. */
 static void test_json(void)
 {
 	struct pen_text t = { 0 };
@@ -129,21 +129,21 @@ static void test_json(void)
 	pen__text_fini(&t);
 }
 
-/* Errors name what others named, and are printed by all kinds of programs. */
+/* Errors quote untrusted names, and are printed by all kinds of programs. */
 static void test_err(void)
 {
 	struct pen_err e = { 0 };
 	char name[2 * sizeof(e.msg)];
 
-	pen__fail(&e, PEN_EDATA, "a\x1b[31m\nb.npy", "of '%s'", "\x9b\x1b]");
+	pen__fail(&e, P_DAMAGED, "a\x1b[31m\nb.npy", "of '%s'", "\x9b\x1b]");
 	CHECK_STR(e.where, "a\\x1b[31m\\x0ab.npy");
 	CHECK_STR(e.msg, "of '\\x9b\\x1b]'");
-	pen__fail(&e, PEN_EDATA, e.where, "again");
+	pen__fail(&e, P_DAMAGED, e.where, "again");
 	CHECK_STR(e.where, "a\\x1b[31m\\x0ab.npy");
-	/* too long when it is quoted: a place keeps its end */
+	/* too long when quoted: a place keeps its end */
 	memset(name, 0x1b, sizeof(name));
 	memcpy(name + sizeof(name) - 10, "/last.npy", 10);
-	pen__fail(&e, PEN_EDATA, name, "%s", name);
+	pen__fail(&e, P_DAMAGED, name, "%s", name);
 	CHECK(strlen(e.where) < sizeof(e.where));
 	CHECK(!strncmp(e.where, "...\\x1b", 7));
 	CHECK_STR(e.where + strlen(e.where) - 9, "/last.npy");
@@ -151,11 +151,11 @@ static void test_err(void)
 	CHECK(!strncmp(e.msg, "\\x1b\\x1b", 8));
 	CHECK_STR(e.msg + strlen(e.msg) - 3, "...");
 	CHECK(pen__is_plain(e.where) && pen__is_plain(e.msg));
-	/* what fits as it is, but not quoted */
+	/* fits as it is, but not quoted */
 	memset(name, 'x', sizeof(name));
 	name[sizeof(e.where) - 2] = 0x1b;
 	name[sizeof(e.where) - 1] = '\0';
-	pen__fail(&e, PEN_EDATA, name, "x");
+	pen__fail(&e, P_DAMAGED, name, "x");
 	CHECK(!strncmp(e.where, "...x", 4));
 	CHECK_STR(e.where + strlen(e.where) - 6, "xx\\x1b");
 }

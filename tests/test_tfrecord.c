@@ -98,7 +98,7 @@ static void test_write(void)
 	formats_write_nomem("tfrecord", NULL, 0, &t);
 }
 
-/* As DLIO writes: bytes known beforehand. */
+/* DLIO's layout: known bytes. */
 static void test_write_dlio(void)
 {
 	static const uint8_t payload[] =
@@ -122,7 +122,7 @@ static void test_write_dlio(void)
 		 0);
 	CHECK_EQ(f->ops->write(f, &t, &out.out, NULL), 0);
 	p = out.buf.p;
-	/* size is one number, 5: three bytes less than in the text above */
+	/* size is one number, 5: three bytes shorter than the text above */
 	CHECK_EQ(out.buf.n, 16 + 37);
 	CHECK(p[12] == 0x0a && p[13] == 0x23);
 	CHECK(!memcmp(p + 14, payload + 2, 20));

@@ -1,7 +1,7 @@
 /*
- * What Python does not see of tokenisers (tests/python/test_tokens.py has the
- * streams): inner loops at every length, rows that do not fit, files that are
- * none, and memory that runs out.
+ * Parts of the tokenisers that tests/python/test_tokens.py does not cover:
+ * inner loops at every length, rows that are too small, invalid files, and
+ * running out of memory.
  */
 #include "test.h"
 
@@ -86,12 +86,13 @@ static void letters_as_they_are(void)
 	CHECK(pen__tokens_plain(t));
 	CHECK_EQ(pen__tokens_emit(t, &s, &row, &err), 0);
 	CHECK(memcmp(out, text, 6) == 0);
-	/* more than any memory has */
+	/* more than any machine has */
 	CHECK_EQ(pen__tokens_field(t, 0, 0, UINT64_MAX, &f, &err), PEN_EDATA);
 	pen__tokens_close(t);
 }
 
-/* Every length and place, against a table; nothing before or behind. */
+/* Every length and offset, compared with a table; nothing is written
+ * outside. */
 static void maps(void)
 {
 	static const char *const letters[] = { "ACGT", "acgtACGTnNuU*~", "" };
@@ -137,7 +138,7 @@ static void maps(void)
 	}
 }
 
-/* Words one at a time, against all at once. */
+/* Words one at a time, compared with all together. */
 static void codes(void)
 {
 	enum { N = 2100 };
@@ -167,7 +168,7 @@ static void codes(void)
 		}
 }
 
-/* As noise.h has it, without its tricks. */
+/* Follows noise.h, without its optimisations. */
 static void draws(void)
 {
 	enum { WORDS = 300, N = 1003 };
@@ -196,7 +197,7 @@ static void draws(void)
 	}
 	CHECK_EQ(bad, 0);
 	pen__noise_fini(&t);
-	/* more words than 16 bits have numbers */
+	/* more words than 16-bit ids */
 	weight[69999] = 1e9;
 	CHECK_EQ(pen__noise_init(&t, weight, 70000), 0);
 	CHECK(!t.pair);
@@ -254,7 +255,7 @@ static void short_rows(void)
 		for (uint32_t j = 0; j < pen__tokens_nfields(t); j++)
 			len[j] = used[j] = 1;
 		memset(out, 0xee, sizeof(out));
-		/* cut, or an error; and no byte behind the row */
+		/* truncated, or an error; no byte after the row is written */
 		(void)pen__tokens_emit(t, &s, &row, &err);
 		for (uint32_t j = 0; j < pen__tokens_nfields(t); j++)
 			CHECK_EQ(out[j][1], 0xee);
@@ -273,44 +274,45 @@ static void hostile(void)
 #define BAD(s, set, says) { s, set, says, sizeof(s) - 1 }
 		BAD("", "tokens=vocab vocab=t_bad", "no words"),
 		BAD("\n\n\r\n", "tokens=vocab vocab=t_bad", "no words"),
-		BAD("A\nA\n", "tokens=vocab vocab=t_bad", "there before"),
+		BAD("A\nA\n", "tokens=vocab vocab=t_bad", "is also word"),
 		BAD("ACGT\nCGTA\nACGT\n", "tokens=kmers vocab=t_bad",
-		    "number 2, 'ACGT', was there before, as number 0"),
+		    "word 2, 'ACGT', is also word 0"),
 		BAD("ACGT\t1\nACGT\t1\n", "tokens=dm vocab=t_bad",
-		    "there before"),
+		    "is also word"),
 		BAD("AC\nACGT\nAC\n", "tokens=kmers vocab=t_bad",
-		    "there before"),
+		    "is also word"),
 		BAD("<unk>\nAC\n<unk>\n", "tokens=vocab vocab=t_bad",
-		    "there before"),
-		BAD("A\0C\n", "tokens=vocab vocab=t_bad", "NULs"),
+		    "is also word"),
+		BAD("A\0C\n", "tokens=vocab vocab=t_bad", "a NUL byte"),
 		BAD("A\t-1\n", "tokens=vocab vocab=t_bad", "not a count"),
 		BAD("A\t99999999999999999999\n", "tokens=vocab vocab=t_bad",
 		    "not a count"),
 		BAD("{", "tokens=vocab vocab=t_bad", ""),
-		BAD("{}", "tokens=vocab vocab=t_bad", "no object"),
+		BAD("{}", "tokens=vocab vocab=t_bad", "no JSON object"),
 		BAD("{\"A\":0,\"C\":0}", "tokens=vocab vocab=t_bad",
-		    "another word"),
-		BAD("{\"A\":-1}", "tokens=vocab vocab=t_bad", "not whole"),
+		    "already taken"),
+		BAD("{\"A\":-1}", "tokens=vocab vocab=t_bad", "not an integer"),
 		BAD("{\"A\":1e15}", "tokens=vocab vocab=t_bad", "too large"),
-		BAD("{\"A\":0.5}", "tokens=vocab vocab=t_bad", "not whole"),
+		BAD("{\"A\":0.5}", "tokens=vocab vocab=t_bad",
+		    "not an integer"),
 		BAD("{\"\":0}", "tokens=vocab vocab=t_bad", "empty"),
 		BAD("{\"model\":{\"vocab\":[1]}}", "tokens=vocab vocab=t_bad",
-		    "no object"),
+		    "no JSON object"),
 		BAD("ACG\n", "tokens=kmers k=4 vocab=t_bad", "no words of 4"),
-		BAD("ACGT\n", "tokens=dm vocab=t_bad", "no counts"),
+		BAD("ACGT\n", "tokens=dm vocab=t_bad", "no word counts"),
 		BAD("A C\n", "tokens=bpe merges=t_bad vocab=t_bad", "merge 1"),
 		BAD("A\n", "tokens=bpe merges=t_bad", "merge 1"),
-		BAD("A C\nA C\n", "tokens=bpe merges=t_bad", "before"),
-		BAD("A\0C\n", "tokens=bpe merges=t_bad", "NULs"),
+		BAD("A C\nA C\n", "tokens=bpe merges=t_bad", "listed twice"),
+		BAD("A\0C\n", "tokens=bpe merges=t_bad", "NUL byte"),
 		BAD("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"A\":0},"
 		    "\"merges\":[\"A C\"]}}",
-		    "tokens=bpe merges=t_bad", "different models"),
+		    "tokens=bpe merges=t_bad", "of one model"),
 		BAD("{\"model\":{\"vocab\":{\"A\":0},\"merges\":[[1,2]]}}",
-		    "tokens=bpe merges=t_bad", "not two words"),
+		    "tokens=bpe merges=t_bad", "not a pair of words"),
 		BAD("{\"model\":{\"vocab\":{\"A\":0},\"merges\":[[\"A\"]]}}",
-		    "tokens=bpe merges=t_bad", "not two words"),
+		    "tokens=bpe merges=t_bad", "not a pair of words"),
 		BAD("{\"model\":{\"vocab\":{\"A\":0},\"merges\":7}}",
-		    "tokens=bpe merges=t_bad", "no list"),
+		    "tokens=bpe merges=t_bad", "is missing"),
 		BAD("{\"model\":{\"type\":\"WordPiece\",\"vocab\":{}}}",
 		    "tokens=bpe merges=t_bad", "tokens=vocab"),
 		BAD("{\"model\":{\"continuing_subword_prefix\":\"##\"}}",
@@ -330,15 +332,15 @@ static void hostile(void)
 	}
 	CHECK_EQ(truncate("t_bad", INT64_C(2) << 30), 0);
 	CHECK(open_tokens(&t, "tokens=vocab vocab=t_bad", &err) < 0);
-	CHECK(strstr(err.msg, "larger than"));
+	CHECK(strstr(err.msg, "larger than the limit"));
 	CHECK(open_tokens(&t, "tokens=bpe merges=t_bad", &err) < 0);
 	unlink("t_bad");
 	CHECK(open_tokens(&t, "tokens=bpe merges=t_bad", &err) < 0);
 	CHECK(open_tokens(&t, "tokens=vocab vocab=.", &err) < 0);
-	CHECK(strstr(err.msg, "not a file"));
+	CHECK(strstr(err.msg, "not a regular file"));
 }
 
-/* Long words, and files whose bytes mean nothing: errors or not, no crash. */
+/* Long words, and files of random bytes: no crash. */
 static void noise_files(void)
 {
 	static const char *const ways[] = {
@@ -462,7 +464,7 @@ static void counting(void)
 	pen__counts_fini(&a);
 }
 
-/* Three letters as digits; 64: not all are known. */
+/* Three letters as digits; 64: some are unknown. */
 static uint64_t word_of(const uint8_t *s)
 {
 	uint64_t v = 0;
@@ -477,7 +479,7 @@ static uint64_t word_of(const uint8_t *s)
 	return v;
 }
 
-/* Numbers in every type, of every length, and no byte behind them. */
+/* Ids in every dtype and length; no byte after them is written. */
 static void types(void)
 {
 	static const struct {
@@ -520,7 +522,7 @@ static void types(void)
 	}
 }
 
-/* Every kind of table gives every code the number it has, or none. */
+/* Every kind of table maps every code to its id, or to none. */
 static void table_of(unsigned k, uint32_t nwords, bool ordered,
 		     enum pen_table_kind kind, unsigned every)
 {
@@ -570,7 +572,7 @@ static void tables(void)
 	table_of(10, 3000, false, PEN_TABLE_HASH, 1000);
 }
 
-/* Lines that are read quickly and lines that are not, in one file. */
+/* Lines on the fast path and on the slow path, in one file. */
 static void many_words(void)
 {
 	static const char *const ends[] = {
@@ -612,8 +614,7 @@ static void many_words(void)
 	unlink("t_many");
 }
 
-/* Numbers above those of int32 get the next type; a file's mark of UTF-8 is no
- * letter. */
+/* Ids beyond int32 get the next dtype; a byte order mark is not a letter. */
 static void odd_sets(void)
 {
 	struct pen_tokens *t;

@@ -1,4 +1,4 @@
-/* torch.save's file: written, read, damaged, and beyond 4 GiB. */
+/* The file format of torch.save: written, read, damaged, and beyond 4 GiB. */
 #include "ckpt.h"
 
 #include <fcntl.h>
@@ -7,10 +7,10 @@
 
 /* A file in memory. */
 struct memory {
-	struct pen_peek peek; /* first */
+	struct pen_peek peek; /* must be first */
 	uint8_t *p;
 	size_t n, cap, at;
-	unsigned step; /* bytes a call gives or takes */
+	unsigned step; /* bytes per call */
 	bool full;
 	int wrong; /* added to what check() expects */
 };
@@ -52,7 +52,7 @@ static int mem_peek(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 	struct memory *m = (struct memory *)pk;
 
 	if (off > m->n || len > m->n - off)
-		return pen__fail(err, PEN_EDATA, pk->name, "too short");
+		return pen__fail(err, P_TRUNCATED, pk->name, "too short");
 	memcpy(buf, m->p + off, len);
 	return 0;
 }
@@ -63,7 +63,7 @@ static const uint8_t *mem_next(void *arg, size_t *n, struct pen_err *err)
 	const uint8_t *p = m->p + m->at;
 
 	if (!CHECK(m->at < m->n)) {
-		pen__fail(err, PEN_EIO, "", "past the end");
+		pen__fail(err, P_IO, "", "past the end");
 		return NULL;
 	}
 	*n = m->n - m->at < m->step ? m->n - m->at : m->step;
@@ -109,7 +109,8 @@ static void add(struct pen_torch_state *s, enum pen_torch_kind kind,
 	CHECK_EQ(pen__torch_add(s, kind, key, dtype, n), 0);
 }
 
-/* Every kind of thing: two dicts, one again, tensors beside, an empty one. */
+/* All kinds of items: two dicts, one repeated, tensors outside, an empty
+ * one. */
 static struct pen_torch_state mixed(uint64_t more)
 {
 	struct pen_torch_state s = { 0 };
@@ -153,13 +154,13 @@ static void round_trip(void)
 	m.full = true;
 	err = (struct pen_err){ 0 };
 	CHECK_EQ(mem_write(&m, &s, &err), PEN_EIO);
-	CHECK_EQ(err.code, 0); /* the sink's to say */
+	CHECK_EQ(err.code, 0); /* the sink reports it */
 	pen__torch_fini(&s);
 	pen__torch_fini(&other);
 	free(m.p);
 }
 
-/* No cut and no flipped bit is taken for the whole, or breaks anything. */
+/* No truncation and no flipped bit is accepted or breaks anything. */
 static void damage(void)
 {
 	struct pen_torch_state s = mixed(0);
@@ -180,13 +181,13 @@ static void damage(void)
 		}
 	}
 	CHECK_EQ(mem_read(&m, &s, NULL), 0);
-	/* what zip leaves open: padding, times, versions, descriptors */
+	/* undetectable in zip: padding, times, versions, descriptors */
 	CHECK(unseen < n);
 	pen__torch_fini(&s);
 	free(m.p);
 }
 
-/* Pickles that are programs of another kind. */
+/* Pickles that are other programs. */
 static void pickles(void)
 {
 	static const struct {
@@ -226,7 +227,7 @@ static void pickles(void)
 	struct pen_err err;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		/* exactly as long, for the sanitizer */
+		/* of the exact length, for the sanitizer */
 		uint8_t *p = malloc(bad[i].n ? bad[i].n : 1);
 		struct pen_span span = { p, bad[i].n };
 
@@ -239,7 +240,7 @@ static void pickles(void)
 	}
 }
 
-/* Dicts around a batch's size, and numbers around a width's. */
+/* Dicts around the size of a batch, and numbers around the width of a type. */
 static void put_want(FILE *f, struct pen_torch_state *s, unsigned i)
 {
 	struct memory m = { .step = 65536 };
@@ -285,9 +286,9 @@ static void by_torch(void)
 		CHECK(ckpt_python("load", ckpt_dir, NULL, NULL));
 }
 
-/* Zeros that are not stored: what is not tensors goes to a file with holes. */
+/* Zeros that are not stored: everything but tensors goes to a sparse file. */
 struct sparse {
-	struct pen_peek peek; /* first */
+	struct pen_peek peek; /* must be first */
 	int fd;
 	uint64_t at;
 	uint8_t *zero; /* 1 MiB */
@@ -329,7 +330,7 @@ static int sparse_peek(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 
 	if (pread(x->fd, buf, len, (off_t)off) == (ssize_t)len)
 		return 0;
-	return pen__fail(err, PEN_EIO, pk->name, "cannot be read");
+	return pen__fail(err, P_IO, pk->name, "cannot be read");
 }
 
 /* Reading a hole would fill the page cache with it. */

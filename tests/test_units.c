@@ -1,9 +1,10 @@
 /*
- * Units that samples share: fetched once while held, found by who needs them,
- * given up by the last; and through the loader that none is fetched twice in a
- * window, that memory stays within the budget and comes back, whatever the
- * tail, the sampler and the ranks.
+ * Units that samples share: fetched once while held, found by all who need
+ * them, released by the last; and through the loader, that none is fetched
+ * twice in a window, and that memory stays within the budget and is returned,
+ * for any tail, sampler and ranks.
  */
+#include "base/clock.h"
 #include "base/err.h"
 #include "engine.h"
 
@@ -48,7 +49,7 @@ static struct pen_live *hold(struct pen_units *u, uint64_t id, uint64_t bytes,
 	return l;
 }
 
-/* Packed units that turn out to be smaller than declared. */
+/* Packed units that turn out smaller than declared. */
 static void test_fill(void)
 {
 	enum { SIZE = 40960, SMALL = 8192 };
@@ -69,7 +70,7 @@ static void test_fill(void)
 
 		CHECK_EQ(pen__units_hold(&u, &unit, &l, &fresh), 0);
 		CHECK(l->n == SIZE && fresh);
-		/* one that is told before its time; memory is learnt */
+		/* one that is announced early; memory is learned */
 		CHECK(unit.id < 30 || unit.id > 40 || l->mem.cap < SIZE);
 		CHECK_EQ(pen__units_fill(&u, l, bytes, n), 0);
 		CHECK(l->n == n && l->mem.cap >= n);
@@ -95,8 +96,8 @@ static void test_fill(void)
 	pen__pool_close(p);
 }
 
-/* Those unpacked where they stay have all the memory they declare, whatever
- * smaller ones took. */
+/* Units unpacked in place have all the memory they declare, whatever smaller
+ * ones took. */
 static void test_unpacked_in_place(void)
 {
 	enum { SIZE = 65536 };
@@ -142,7 +143,7 @@ static void test_life(void)
 	CHECK(pen__units_find(&u, 7) == l && !pen__units_find(&u, 8));
 	CHECK_EQ(pen__units_bytes(&u), l->mem.cap);
 	CHECK_EQ(p->bytes, l->mem.cap);
-	/* two batches wait, one of them twice; b for another one, too */
+	/* two batches wait, one of them twice; b for another unit too */
 	atomic_store(&a->waiting, 0);
 	atomic_store(&b->waiting, 0);
 	two[0] = l;
@@ -156,7 +157,7 @@ static void test_life(void)
 	pen__units_ready(&u, two[1], &err, wake, &woken);
 	CHECK(woken == 2 && woken_batch == b);
 	CHECK_EQ(two[1]->err.code, PEN_EIO);
-	/* ready: nobody waits */
+	/* ready: no waiting */
 	CHECK_EQ(pen__units_wait(&u, l, a), 0);
 	CHECK_EQ(a->waiting, 0);
 	pen__units_release(&u, two, 2);
@@ -166,12 +167,13 @@ static void test_life(void)
 	CHECK(!pen__units_find(&u, 7));
 	CHECK_EQ(pen__units_bytes(&u), 0);
 	pen__units_fini(&u);
-	pen__units_fini(&u); /* is enough once, and does no harm */
+	pen__units_fini(&u); /* once is enough, and repeating it is harmless */
 	CHECK_EQ(p->bytes, 0);
 	pen__pool_close(p);
 }
 
-/* Memory goes round: what one unit leaves the next one of that size gets. */
+/* Memory is reused: the next unit of that size gets the memory of an earlier
+ * one. */
 static void test_spares(void)
 {
 	struct pen_pool *p = new_pool();
@@ -204,7 +206,7 @@ static void test_many(void)
 		l[i] = hold(&u, i, 1, true);
 	for (uint64_t i = 0; i < 5000; i++)
 		CHECK(pen__units_find(&u, i) == l[i]);
-	/* held ones cost nothing more */
+	/* held units cost nothing more */
 	CHECK(pen__units_fit(&u, unit, 1, 0));
 	CHECK(!pen__units_fit(&u, unit, 2, u.live_bytes + 4095));
 	CHECK(pen__units_fit(&u, unit, 2, u.live_bytes + 4096));
@@ -231,7 +233,7 @@ static void test_idle(void)
 	}
 	pen__units_release(&u, l, 3);
 	CHECK_EQ(pen__units_bytes(&u), 0);
-	CHECK(!pen__units_find(&u, 0)); /* the oldest went */
+	CHECK(!pen__units_find(&u, 0)); /* the oldest was dropped */
 	l[1] = hold(&u, 1, 10, false);
 	CHECK(l[1]->ready);
 	l[0] = hold(&u, 0, 10, true);
@@ -242,7 +244,8 @@ static void test_idle(void)
 	pen__pool_close(p);
 }
 
-/* One that was not held by all who will wait for them, within bounds. */
+/* A unit that has not been held by all its users is kept for them, within
+ * limits. */
 static void test_later(void)
 {
 	struct pen_pool *p = new_pool();
@@ -258,13 +261,13 @@ static void test_later(void)
 	}
 	pen__units_release(&u, l, 3);
 	CHECK(!pen__units_bytes(&u) && !pen__units_held(&u));
-	CHECK(!pen__units_find(&u, 1)); /* nobody else needs it */
+	CHECK(!pen__units_find(&u, 1)); /* no other user needs it */
 	CHECK_EQ(u.later.n, 2);
 	l[0] = hold(&u, 0, 10, false);
 	CHECK(l[0]->ready && u.later.n == 1);
 	pen__units_release(&u, l, 1);
 	CHECK(!pen__units_find(&u, 0)); /* that was the last one */
-	/* the one that waits longest goes first */
+	/* the one that waits longest is dropped first */
 	for (uint64_t i = 3; i < 5; i++) {
 		l[0] = hold(&u, i, 10, true);
 		l[0]->users = 2;
@@ -272,7 +275,7 @@ static void test_later(void)
 		pen__units_release(&u, l, 1);
 	}
 	CHECK(!pen__units_find(&u, 2) && pen__units_find(&u, 3));
-	/* and gives way to what is held */
+	/* and gives way to held units */
 	u.most = 4096;
 	l[0] = hold(&u, 5, 100000, true);
 	CHECK(!pen__units_find(&u, 3) && !pen__units_find(&u, 4));
@@ -340,8 +343,8 @@ static void test_once(const struct eng_set *s, const char *how, uint64_t nunits)
 	pen_loader_close(l);
 }
 
-/* When no one has a batch in the making, nothing is held but windows to come;
- * after the last epoch nothing at all. */
+/* While no batch is in progress, nothing is held except windows to come; after
+ * the last epoch nothing at all. */
 static void test_given_back(const struct eng_set *s, const char *how)
 {
 	struct pen_loader *l = open_set(s, how, NULL);
@@ -355,7 +358,17 @@ static void test_given_back(const struct eng_set *s, const char *how)
 	pen_loader_close(l);
 }
 
-/* A consumer that takes its time, over several epochs. */
+/* Lets the loader's threads run. On a busy machine one yield takes long, so the
+ * number of them is not what counts. */
+static void dawdle(void)
+{
+	const uint64_t until = pen__now_ns() + 1000000;
+
+	while (pen__now_ns() < until)
+		sched_yield();
+}
+
+/* A slow consumer, over several epochs. */
 static void test_budget(const struct eng_set *s, const char *how)
 {
 	struct pen_err err;
@@ -374,8 +387,8 @@ static void test_budget(const struct eng_set *s, const char *how)
 			continue;
 		pen_batch_unref(held);
 		held = b;
-		for (unsigned k = 0; i % 8 == 0 && k < 2000; k++)
-			sched_yield();
+		if (i % 8 == 0)
+			dawdle();
 	}
 	if (!CHECK_EQ(rc, PEN_END))
 		fprintf(stderr, "  %s: %s\n", err.where, err.msg);
@@ -388,8 +401,8 @@ static void test_budget(const struct eng_set *s, const char *how)
 	pen_loader_close(l);
 }
 
-/* Every batch of the pool stays in use when memory for units is short: if
- * nobody takes any for a while, all of them get ready. */
+/* Every batch of the pool stays in use when memory for units is short: if none
+ * is taken for a while, all of them become ready. */
 static void test_none_lost(void)
 {
 	struct pen_loader *l = open_set(&packed,
@@ -411,14 +424,14 @@ static void test_none_lost(void)
 		ready = l->ready_sum - before;
 		if (i > 500 && ready == l->pool->nbatches)
 			break;
-		for (unsigned k = 0; i > 500 && k < 100; k++)
-			sched_yield();
+		if (i > 500)
+			dawdle();
 	}
 	CHECK_EQ(ready, l->pool->nbatches);
 	pen_loader_close(l);
 }
 
-/* The units of one batch alone are too much: said, not overdrawn. */
+/* The units of one batch alone are too much: an error, not an overdraft. */
 static void test_too_small(void)
 {
 	struct pen_err err;
@@ -435,7 +448,8 @@ static void test_too_small(void)
 	CHECK(strstr(err.msg, "memory=") && strstr(err.msg, "batch_size="));
 }
 
-/* Two batches that are about all of the budget leave nothing, not all. */
+/* Two batches that take about all of the budget leave nothing for units, not
+ * everything. */
 static void test_nothing_left(void)
 {
 	unsigned opened = 0;

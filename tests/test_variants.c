@@ -1,5 +1,4 @@
-/* Variants: medians and spread, what counts as wrong, and running out of
- * memory. */
+/* Variants: medians and spread, wrong content, and out of memory. */
 #include <math.h>
 #include <string.h>
 
@@ -60,7 +59,7 @@ static void medians(void)
 		pen__line_fini(&row[i]);
 }
 
-/* How many variants of two rows are wrong. */
+/* The number of wrong variants among two rows. */
 static size_t wrong(const char *first, const char *second)
 {
 	const char *text[] = { first, second };
@@ -92,7 +91,7 @@ static void refusals(void)
 
 	CHECK(wrong(good, ROW("b", "2", "12345", "10", "ff", "")) == 0);
 	CHECK(wrong(good, ROW("b", "2", "12345", "9", "ff", "")) >= 1);
-	/* nobody knows which of the two it is */
+	/* either of the two may be wrong */
 	CHECK(wrong(good, ROW("b", "2", "12345", "10", "fe", "")) == 2);
 	CHECK(wrong(good, ROW("b", "2", "12345", "10", "ff",
 			      ",\"n_skipped\":1")) == 1);
@@ -110,7 +109,7 @@ static void refusals(void)
 	",\"step_s\":" step ",\"n_samples\":4,\"wanted_samples\":4,"           \
 	"\"content_sum\":\"9\",\"wanted_sum\":\"9\",\"wrong\":" wrong "}"
 
-/* Four variants of three runs each, as words. */
+/* The summary of four variants of three runs each. */
 static struct pen_text words_of(const struct pen_kind *kind,
 				const char *const (*rates)[3], size_t nof,
 				const char *more)
@@ -146,7 +145,7 @@ static struct pen_text words_of(const struct pen_kind *kind,
 	return out;
 }
 
-/* Who is fastest is told when nobody else is as fast, beyond noise. */
+/* The fastest variant is named only if it is faster beyond noise. */
 static void winners(void)
 {
 	static const char *const clear[][3] = { { "100", "101", "99" },
@@ -161,12 +160,12 @@ static void winners(void)
 
 	CHECK(strstr(t.p, "arm1 (200 samples/s +-1 % in 2 MB).") ||
 	      strstr(t.p, "arm1 (200 samples/s +-1 % in 2.00 MB)."));
-	CHECK(!strstr(t.p, "alike"));
+	CHECK(!strstr(t.p, "equal within noise"));
 	pen__text_fini(&t);
 	t = words_of(&pen__exp_prefetch.kind, close, 3, "");
-	CHECK(strstr(t.p, "these are alike: arm1 (120 samples/s +-25 %"));
+	CHECK(strstr(t.p, "equal within noise: arm1 (120 samples/s +-25 %"));
 	CHECK(strstr(t.p, "arm0 (100 samples/s +-50 %"));
-	CHECK(strstr(t.p, "Of these, arm0 takes the least memory."));
+	CHECK(strstr(t.p, "Of these, arm0 uses the least memory."));
 	CHECK(!strstr(t.p, "arm2 (51"));
 	pen__text_fini(&t);
 	t = words_of(&pen__exp_prefetch.kind, once, 2, "");
@@ -175,12 +174,12 @@ static void winners(void)
 	pen__text_fini(&t);
 	/* the same rule, sorted by the figure */
 	t = words_of(&pen__exp_sweep.kind, close, 3, "");
-	CHECK(strstr(t.p, "Fastest: these are alike: 1 (120 samples/s"));
-	CHECK(strstr(t.p, "The slowest (2) has 42 % of that."));
+	CHECK(strstr(t.p, "Fastest: equal within noise: 1 (120 samples/s"));
+	CHECK(strstr(t.p, "The slowest (2) reaches 42 % of that."));
 	pen__text_fini(&t);
 }
 
-/* Other work on the machine is told of first, when there was much of it. */
+/* A busy machine is reported first. */
 static void others(void)
 {
 	static const char *const rates[][3] = { { "100", "101", "99" } };
@@ -189,15 +188,17 @@ static void others(void)
 	} of[] = {
 		{ ",\"others\":{\"seconds\":1,\"cpus\":4,\"cpu_s\":2.5,"
 		  "\"stolen_s\":0,\"load_average\":7.25}",
-		  "The machine was busy: other programs used 2.5 of its 4 CPUs "
+		  "The machine was busy: other processes used 2.5 of its 4 "
+		  "CPUs "
 		  "(load average 7.2)" },
 		{ ",\"others\":{\"seconds\":1,\"cpus\":4,\"cpu_s\":0.1,"
 		  "\"stolen_s\":1}",
-		  "The machine was busy: its host kept 25 % of the CPU time" },
+		  "The machine was busy: the hypervisor withheld 25 % of the "
+		  "CPU time" },
 		{ ",\"others\":{\"seconds\":1,\"cpus\":4,\"cpu_s\":0.5,"
 		  "\"stolen_s\":0.1}",
 		  NULL },
-		/* too short to tell */
+		/* too short */
 		{ ",\"others\":{\"seconds\":0.1,\"cpus\":4,\"cpu_s\":0.4}",
 		  NULL },
 		{ "", NULL },
@@ -215,7 +216,7 @@ static void others(void)
 	}
 }
 
-/* No line of a table is longer than the terminal is wide. */
+/* No line of a table exceeds the width of the terminal. */
 static void narrow(void)
 {
 	static const char *const rates[][3] = { { "100", "101", "99" },
@@ -225,13 +226,14 @@ static void narrow(void)
 			 ",\"cache\":\"warm\",\"wait_p50_s\":0.00012345,"
 			 "\"wait_p99_s\":0.012,\"wait_share\":0.5");
 
-	CHECK(strstr(t.p, "\n  arm0  warm\n    per s 100 +-1 %, wait p50 123 "
-			  "us\n    wait p99 12.0 ms, waited 50 %\n    "
-			  "memory"));
+	CHECK(strstr(
+		t.p,
+		"\n  arm0  warm\n    samples/s 100 +-1 %\n    wait p50 123 "
+		"us, wait p99 12.0 ms\n    waiting 50 %, memory"));
 	pen__text_fini(&t);
 }
 
-/* Bars have their spread drawn, and cells have it behind their median. */
+/* Bars show their spread, and cells print it after the median. */
 static void error_bars(void)
 {
 	static const char *const text[] = {
@@ -250,7 +252,7 @@ static void error_bars(void)
 	CHECK(strstr(t.p, "class=\"spread\""));
 	CHECK(strstr(t.p, "data-v=\"200\">200 &plusmn;50 %</td>"));
 	pen__text_fini(&t);
-	/* one run has none */
+	/* a single run has no spread */
 	g.n = 1;
 	CHECK(!pen__variants_show(&t, &pen__exp_prefetch.kind, &g, &err));
 	CHECK(!strstr(t.p, "class=\"spread\"") && !strstr(t.p, "&plusmn;"));
@@ -259,8 +261,8 @@ static void error_bars(void)
 		pen__line_fini(&row[i]);
 }
 
-/* Groups are taken together whatever the order of rows, and compared with the
- * best of the variant that is ours. */
+/* Rows are grouped in any order, and compared with the best variant of
+ * Penstock. */
 static void versus(void)
 {
 	static const char *const text[] = {
@@ -285,18 +287,18 @@ static void versus(void)
 	CHECK(!strcmp(a.v[3].brief, "DataLoader 2w"));
 	CHECK(pen__variant_rival(&a, &a.v[0], "penstock") == &a.v[2]);
 	pen__variants_print(&out, &a, 0);
-	CHECK(strstr(out.p, "WRONG: other samples"));
+	CHECK(strstr(out.p, "WRONG: different samples"));
 	CHECK(!strstr(out.p, "500 ms"));
 	pen__variants_words(&out, &a);
 	CHECK(strstr(out.p, "no conclusion"));
-	CHECK(strstr(out.p, "1 of 5 variants did not deliver"));
+	CHECK(strstr(out.p, "1 of 5 variants did not deliver the expected"));
 	pen__text_fini(&out);
 	pen__variants_fini(&a);
 	for (size_t i = 0; i < 5; i++)
 		pen__line_fini(&row[i]);
 }
 
-/* Three runs each: ours, one that is clearly slower, one that is not. */
+/* Three runs each: Penstock, a slower variant, and an equal one. */
 static void versus_noise(void)
 {
 	static const char *const text[] = {
@@ -319,10 +321,12 @@ static void versus_noise(void)
 	parse(row, at, text, 9);
 	CHECK(!pen__variants_init(&a, &pen__exp_workers.kind, at, 9, &err));
 	pen__variants_words(&out, &a);
-	CHECK(strstr(out.p, "penstock, 2 threads 2.0 ms +-5 % a step; "
+	CHECK(strstr(out.p, "penstock, 2 threads 2.0 ms +-5 % per step; "
 			    "DataLoader, 2 workers takes 2.50 times as long"));
-	CHECK(strstr(out.p, "slices, 2 workers is alike (2.1 ms +-12 %)") ||
-	      strstr(out.p, "slices, 2 workers is alike (2.0 ms +-12 %)"));
+	CHECK(strstr(out.p, "slices, 2 workers is equal within noise (2.1 ms "
+			    "+-12 %)") ||
+	      strstr(out.p, "slices, 2 workers is equal within noise (2.0 ms "
+			    "+-12 %)"));
 	pen__text_fini(&out);
 	pen__variants_fini(&a);
 	for (size_t i = 0; i < 9; i++)
@@ -358,7 +362,7 @@ static void no_memory(void)
 	pen__line_fini(&row[0]);
 }
 
-/* Any order, any batches: the same; another byte or number: not. */
+/* Independent of order and batches; changes with any byte or number. */
 static void contents(void)
 {
 	uint8_t x[3][37];
@@ -404,7 +408,7 @@ static void makes(void)
 	CHECK(pen__fresh_init(&m, "4", "uint9", &err) < 0);
 }
 
-/* Every experiment is described, and so is all that it sets by itself. */
+/* Every experiment and every setting that it changes is described. */
 static void descriptions(void)
 {
 	struct pen_err err = { 0 };
@@ -418,7 +422,7 @@ static void descriptions(void)
 
 		CHECK(k->title && x->args && x->summary && x->about);
 		CHECK(x->examples[0].first && x->nflags > 5);
-		CHECK(k->columns || (x->live && k->runs));
+		CHECK(k->columns);
 		for (size_t c = 0; c < PEN_MOST_CHARTS; c++)
 			CHECK(!k->chart[c].title ||
 			      pen__measure_of(k->chart[c].key));

@@ -92,8 +92,8 @@ static void test_slow_rank(void)
 	CHECK_EQ(v.there, PEN_CAUSE_LATENCY);
 	CHECK(strstr(v.what, "Rank 2 is slow"));
 	CHECK(strstr(v.evidence,
-		     "took 10.0 s in all, those of another rank "
-		     "1.10 s. On rank 2: The bound is the latency"));
+		     "took 10.0 s in total and those of a typical rank 1.10 s. "
+		     "On rank 2: The bottleneck is storage latency"));
 	CHECK(strstr(v.evidence, "100 ms at best"));
 	CHECK(strstr(v.advice, "more reads in flight"));
 	/* all alike: none is the slow one */

@@ -1,7 +1,7 @@
 /*
- * Ranks that ask each other, as threads of one process; those that are killed
- * are processes of their own, joined by a communicator over sockets. The
- * transport over MPI is run with channels that are no MPI.
+ * Requests between ranks that are threads of one process; ranks to be killed
+ * are processes, joined by a communicator over sockets. The MPI transport runs
+ * over channels without MPI.
  */
 #include "channel.h"
 #include "procs.h"
@@ -49,7 +49,7 @@ static void talk_all(void *arg, unsigned i)
 		if (to != (int)i)
 			kinds(s, to, w->pools[to]);
 	echo(s, i ? 0 : 1);
-	/* two threads of each rank at once */
+	/* two threads of each rank concurrently */
 	if (CHECK(!pen__team_start(&team, 2, "crowd", crowd_of, both, &e)))
 		pen__team_join(team);
 	pen__wire_close(s->wire);
@@ -76,7 +76,15 @@ static void ranks_talk(int n, int per_node, const char *transport,
 	free(w);
 }
 
-/* MPI fails under way: calls end, and so does closing. */
+/* The MPI transport leaks buffers on purpose if a send was pending when MPI
+ * failed, which depends on timing (mpi_free() in wire_mpi.c). */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:mpi_new";
+}
+
+/* MPI fails during a call: calls end, and so does closing. */
 static void be_cut(void *arg, unsigned i)
 {
 	struct world *w = arg;
@@ -104,10 +112,10 @@ static void be_cut(void *arg, unsigned i)
 /* --- a rank is killed --- */
 
 enum when {
-	IN_CALL,    /* with requests of its own under way */
+	IN_CALL,    /* with pending requests of its own */
 	IN_SERVE,   /* while it serves one of ours */
-	IN_BARRIER, /* while others close already */
-	AT_ONCE,    /* before anything was asked */
+	IN_BARRIER, /* while others are already closing */
+	AT_ONCE,    /* before any request */
 };
 
 static int die(void *arg, int from, const void *req, size_t n,
@@ -134,7 +142,7 @@ static int end_last(struct side *s, enum when when)
 	return 0;
 }
 
-/* Until it is found out that the last one is gone; then for good. */
+/* Until the death of the last rank is detected; then permanently. */
 static void hear_of_it(struct side *s)
 {
 	const int last = s->comm->size - 1;
@@ -165,7 +173,7 @@ struct plot {
 	uint8_t *pool;
 };
 
-/* What a forked child gets: an error, and no hang. */
+/* A forked child gets an error, and does not hang. */
 static void ask_from_child(struct side *s)
 {
 	int status = -1;
@@ -184,7 +192,7 @@ static void ask_from_child(struct side *s)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* Three ranks, the last is killed; the others still have each other. */
+/* Three ranks, the last is killed; the others can still reach each other. */
 static int survive(struct pen_comm *c, void *arg)
 {
 	struct plot *p = arg;
@@ -218,7 +226,7 @@ static void one_is_killed(void)
 	for (int when = IN_CALL; when <= AT_ONCE; when++) {
 		int status[3];
 
-		/* of one host, and each of its own */
+		/* on one host, and each on its own */
 		p.when = (enum when)when;
 		procs_run(3, when % 2, survive, &p, status);
 		CHECK_EQ(status[0], 0);

@@ -1,7 +1,6 @@
 /*
- * The wire against what it cannot trust: strangers at the door while ranks
- * connect, frames that make no sense, memory that runs out, and a large value
- * in the way of small ones.
+ * The wire against what it cannot trust: unknown peers while ranks connect,
+ * malformed frames, running out of memory, and a large value among small ones.
  */
 #include "procs.h"
 #include "ranks.h"
@@ -22,11 +21,11 @@ struct world {
 	int strangers[16];
 	int nstrangers;
 	int failed;   /* ranks that could not open */
-	uint64_t nth; /* allocation that fails */
+	uint64_t nth; /* number of the allocation that fails */
 	pthread_mutex_t lock;
 };
 
-/* --- strangers --- */
+/* --- unknown peers --- */
 
 static struct world *world;
 
@@ -42,7 +41,7 @@ static void knock(const struct pen_card *c, const void *p, size_t n)
 	world->strangers[world->nstrangers++] = fd;
 }
 
-/* Where rank 0 listens is in what the ranks tell each other. */
+/* The address of rank 0 is in what the ranks exchange. */
 static int gather_and_knock(struct pen_comm *c, const void *mine, size_t n,
 			    void **all, size_t *len, struct pen_err *err)
 {
@@ -110,7 +109,7 @@ static void strangers(uint8_t *pool)
 	for (int i = 0; i < w->nstrangers; i++) {
 		char byte;
 
-		/* shown the door, and told nothing */
+		/* disconnected, without a reply */
 		CHECK(recv(w->strangers[i], &byte, 1, 0) <= 0);
 		close(w->strangers[i]);
 	}
@@ -119,7 +118,7 @@ static void strangers(uint8_t *pool)
 
 /* --- memory --- */
 
-/* Whatever fails: all open or none, and nobody waits for ever. */
+/* Whatever fails: all open or none, and none waits forever. */
 static void try_to_talk(void *arg, unsigned i)
 {
 	struct world *w = arg;
@@ -174,7 +173,7 @@ static void no_memory(uint8_t *pool)
 
 /* --- files --- */
 
-/* Exit 0: it worked; 1: it did not, and that was said. */
+/* Exit 0: it worked; 1: it failed with a message. */
 static int open_with_few(struct pen_comm *c, void *arg)
 {
 	struct side s = { .comm = c };
@@ -182,7 +181,7 @@ static int open_with_few(struct pen_comm *c, void *arg)
 	const struct rlimit most = { *(rlim_t *)arg, *(rlim_t *)arg };
 	struct pen_err e = { 0 };
 
-	/* of one rank only */
+	/* on one rank only */
 	if (c->rank == 1)
 		setrlimit(RLIMIT_NOFILE, &most);
 	if (pen__wire_open(&s.wire, c, "tcp", &server, &e))
@@ -191,7 +190,7 @@ static int open_with_few(struct pen_comm *c, void *arg)
 	return 0;
 }
 
-/* However many there may be: all connect, or all hear that one could not. */
+/* However few descriptors: all connect, or all learn that one could not. */
 static void few_files(void)
 {
 	int outcomes[3] = { 0 };
@@ -252,7 +251,7 @@ static void victim_init(struct victim *v)
 	}
 }
 
-/* As a transport would: all that is queued has left. */
+/* As a transport would: everything queued has been sent. */
 static void send_all(struct victim *v)
 {
 	struct pen_msg *done = NULL;
@@ -268,7 +267,7 @@ static void send_all(struct victim *v)
 
 static void victim_fini(struct victim *v)
 {
-	pen__peer_gone(&v->peers[1], PEN_EIO, "is gone");
+	pen__peer_gone(&v->peers[1], P_RANK_FAILED, "is gone");
 	CHECK(pen__call_done(&v->call));
 	pen__free(v->call.reply);
 	pen__wire_drain(&v->wire);
@@ -276,7 +275,7 @@ static void victim_fini(struct victim *v)
 		pthread_mutex_destroy(&v->peers[i].lock);
 }
 
-/* One frame and its piece; whether the peer may go on. */
+/* One frame and its piece; returns whether the peer may continue. */
 static bool feed(struct victim *v, const struct pen_frame *f)
 {
 	void *to = NULL;
@@ -312,7 +311,7 @@ static struct pen_frame any_frame(uint64_t x)
 			       .at = x >> 24 & 1 ? odd(x >> 32) : 0,
 			       .total = odd(x >> 40) };
 
-	/* mostly one that could be, so that it gets further */
+	/* mostly a plausible one, so that it gets further */
 	if (x >> 48 & 7) {
 		f.kind = (uint8_t)(1 + x % 6);
 		f.len = (uint32_t)odd((x >> 8) % 6);
@@ -323,8 +322,8 @@ static struct pen_frame any_frame(uint64_t x)
 		if (f.kind >= PEN_BYE)
 			f.len = 0, f.total = f.at = 0;
 	}
-	/* what could be asked for, but is not here to be had, is refused by
-	 * the allocator */
+	/* requests for more memory than there is are refused by the
+	 * allocator */
 	if (f.total > 1 << 22 && f.total <= PEN_MSG_MAX)
 		f.total = PEN_MSG_MAX + 1;
 	return f;
@@ -341,7 +340,7 @@ static void frames(void)
 		victim_init(&v);
 		v.call.to = 1;
 		pen__wire_call(&v.wire, &v.call);
-		/* else no reply may come at all */
+		/* otherwise no reply is possible at all */
 		if (seed % 4)
 			send_all(&v);
 		for (uint64_t i = 0; i < 20 && good; i++) {
@@ -366,7 +365,7 @@ static size_t got_of_large;
 
 static void *note(struct pen_call *c, size_t n)
 {
-	/* the wire's thread, and so is what fills the large one */
+	/* the wire's thread, as is the code that fills the large one */
 	got_of_large = ((struct pen_call *)c->arg)->got;
 	return pen__alloc(n, 1);
 }

@@ -1,7 +1,6 @@
 /*
- * The workloads that come with the program: all of them settle, without a
- * word; each has its comment; their figures; and what a slip in one of them
- * may be, it is never a crash.
+ * The built-in workloads: all are valid and cause no notes; each has a comment;
+ * their sizes; and random edits never crash the parser.
  */
 #include "config.h"
 
@@ -44,7 +43,7 @@ static void all_settle(void)
 	CHECK(!pen__workload_find("nothing"));
 }
 
-/* The small ones: data made and read in seconds, within 300 MB. */
+/* The small workloads need seconds and at most 300 MB. */
 static void small_ones(void)
 {
 	const struct pen_workload *w;
@@ -96,7 +95,7 @@ static void figures(void)
 	unmake(&m);
 	CHECK(load(&m, "llama3_8b"));
 	CHECK(pen__config_parameters(&m.c) == 8030261248.0);
-	/* MLPerf Storage: 105 GB, which are GiB */
+	/* MLPerf Storage: 105 GB, meaning GiB */
 	CHECK_EQ(pen__config_checkpoint_bytes(&m.c) / 0x1p30 + 0.5, 105);
 	CHECK(!m.c.workflow.train && m.c.workflow.checkpoint);
 	CHECK(m.c.checkpoint.fsync);
@@ -119,7 +118,7 @@ static void put(const char *path, const char *text)
 		fclose(f);
 }
 
-/* Names, files, a directory of one's own; arguments win in any order. */
+/* Names, files, --config-dir; arguments take precedence in any order. */
 static void loading(void)
 {
 	struct made m;
@@ -144,10 +143,10 @@ static void loading(void)
 	CHECK_EQ(m.c.train.epochs, 78);
 	unmake(&m);
 	CHECK(!load(&m, "workloads.d/empty.yaml"));
-	CHECK_STR(m.e.msg, "is empty");
+	CHECK_STR(m.e.msg, "the file is empty");
 	unmake(&m);
 	CHECK(!load(&m, "workloads.d/"));
-	CHECK(strstr(m.e.msg, "is a directory"));
+	CHECK(strstr(m.e.msg, "a directory, not a file"));
 	unmake(&m);
 	CHECK(!load(&m, "no/such.yaml"));
 	CHECK(strstr(m.e.msg, "No such file"));
@@ -158,7 +157,7 @@ static void loading(void)
 	pen__settings_init(&m.s);
 	CHECK_EQ(pen__settings_arg(&m.s, "workload=default", &m.e), 0);
 	CHECK_EQ(pen__settings_load(&m.s, "unet3d_h100", &m.e), PEN_EINVAL);
-	CHECK(strstr(m.e.msg, "is given twice"));
+	CHECK(strstr(m.e.msg, "specified twice"));
 	pen__settings_fini(&m.s);
 	pen__settings_init(&m.s);
 	m.s.config_dir = pen__strdup("no/such/dir");
@@ -169,7 +168,8 @@ static void loading(void)
 
 #define ROOM 8192
 
-/* One slip: a byte, a piece gone, a piece twice, or a line of another. */
+/* One random edit: a byte changed, a piece removed or doubled, or a line of
+ * another workload. */
 static size_t mutate(struct pen_rng *r, char *text, size_t n)
 {
 	static const char bytes[] = "\t\n :-[]{}'\"#&*<>|,0x\xff~$%\\";

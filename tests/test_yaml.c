@@ -1,4 +1,5 @@
-/* What YAML becomes, what is refused and where, and that PyYAML agrees. */
+/* Parsing of YAML: results, errors and their locations, and agreement with
+ * PyYAML. */
 #include "test.h"
 
 #include "base/mem.h"
@@ -10,7 +11,7 @@ static bool read_text(struct pen_yaml *doc, const char *text, struct pen_err *e)
 	return pen__yaml_read(doc, text, strlen(text), "f.yaml", e) == 0;
 }
 
-/* The document in one line. */
+/* The document on one line. */
 static void flows(const char *text, const char *want)
 {
 	struct pen_text t = { 0 };
@@ -74,35 +75,35 @@ static void bad(void)
 {
 	refused("", "f.yaml", "is empty");
 	refused("# nothing\n\n", "f.yaml", "is empty");
-	refused("a:\n\tb: 1\n", "f.yaml:2:1", "a tab indents");
-	refused("a:\n  b: 1\n\tc: 2\n", "f.yaml:3:1", "a tab indents");
+	refused("a:\n\tb: 1\n", "f.yaml:2:1", "indented with a tab");
+	refused("a:\n  b: 1\n\tc: 2\n", "f.yaml:3:1", "indented with a tab");
 	refused("a:\n  b: 1\n c: 2\n", "f.yaml:3:2", "check the indentation");
-	refused("a:\n  b: 1\n   c: 2\n", "f.yaml:3:5", "a ':' too many");
-	refused("a: b: c\n", "f.yaml:1:5", "a ':' too many");
-	refused("a: 1\nb\n", "f.yaml:3:1", "a ':' is missing");
+	refused("a:\n  b: 1\n   c: 2\n", "f.yaml:3:5", "unexpected ':'");
+	refused("a: b: c\n", "f.yaml:1:5", "unexpected ':'");
+	refused("a: 1\nb\n", "f.yaml:3:1", "missing ':'");
 	refused("a: \"x\n", "f.yaml:1:4", "opened here is not closed");
 	refused("a:\n  - [1, 2\n", "f.yaml:2:5", "opened here is not closed");
 	refused("a: {b: 1 c: 2}\n", "f.yaml:1:11", "");
 	refused("a: 1\nb: 2\na: 3\n", "f.yaml:3:1",
-		"'a' is there twice, first in line 1");
-	refused("a: {b: 1, b: 2}\n", "f.yaml:1:11", "'b' is there twice");
+		"'a' is set twice, first in line 1");
+	refused("a: {b: 1, b: 2}\n", "f.yaml:1:11", "'b' is set twice");
 	refused("a: \xff\n", "f.yaml:1:4", "not UTF-8");
 	refused("a: 1\nb: \xc3\x28\n", "f.yaml:2:5", "not UTF-8");
 	refused("a: \x01\n", "f.yaml:1:4", "control");
 	refused("a: \"\\0\"\n", "f.yaml:1:4", "NUL");
-	refused("a: *x\n", "f.yaml:1:4", "no finished anchor '&x'");
-	refused("a: &x [1, *x]\n", "f.yaml:1:11", "no finished anchor '&x'");
+	refused("a: *x\n", "f.yaml:1:4", "no complete anchor '&x'");
+	refused("a: &x [1, *x]\n", "f.yaml:1:11", "no complete anchor '&x'");
 	refused("a: !ruby/object x\n", "f.yaml:1:4", "tags");
 	refused("a: !!python/object:os.system x\n", "f.yaml:1:4", "tags");
 	refused("? [a]\n: b\n", "f.yaml:1:3", "a key must be text");
-	refused("'': 1\n", "f.yaml:1:1", "a key is missing");
+	refused("'': 1\n", "f.yaml:1:1", "missing key");
 	refused("a: 1\n---\nb: 2\n", "f.yaml:2:1", "a second document");
-	refused("a: {<<: 5}\n", "f.yaml:1:5", "'<<' takes a map");
-	refused("a: {<<: [5]}\n", "f.yaml:1:5", "'<<' takes a map");
+	refused("a: {<<: 5}\n", "f.yaml:1:5", "'<<' needs a map");
+	refused("a: {<<: [5]}\n", "f.yaml:1:5", "'<<' needs a map");
 	refused("%YAML 3.0\n---\na: 1\n", "f.yaml:1:1", "incompatible");
 }
 
-/* Text that is small and means much. */
+/* Small text that expands to a large document. */
 static void limits(void)
 {
 	struct pen_text t = { 0 };
@@ -191,7 +192,7 @@ static const char *const texts[] = {
 };
 #define NTEXTS (sizeof(texts) / sizeof(texts[0]))
 
-/* PyYAML counts them, whether all are text, and their characters. */
+/* PyYAML counts the scalars, those that are text, and their characters. */
 static void ask_pyyaml(const char *want)
 {
 	char line[256] = "";
@@ -237,7 +238,7 @@ static void quoting(void)
 	CHECK_EQ(pen__text_save(&list, "quoting.yaml", &e), 0);
 	pen__text_fini(&list);
 	pen__text_fini(&t);
-	/* four texts have characters of two or three bytes */
+	/* four strings contain characters of two or three bytes */
 	snprintf(want, sizeof(want), "%zu True %zu\n", NTEXTS, sum - 6);
 	ask_pyyaml(want);
 }

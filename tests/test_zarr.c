@@ -1,8 +1,8 @@
 /*
  * zarr against anndata and zarr: versions 2 and 3, directories and archives,
- * every way a matrix and its obs are stored, value by value, through the
- * loader; any order, store and number of threads; an index that was kept;
- * stores that are wrong, and damaged in every place.
+ * every layout of a matrix and its obs, value by value, through the loader; any
+ * order, store and number of threads; a cached index; invalid stores, and
+ * stores damaged at every position.
  */
 #include <dirent.h>
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ static void test_orders(void)
 		    "sampler=block sampler.chunk=16 threads=1 memory=4MB");
 }
 
-/* Each chunk is read once, and of numbers as they are only those needed. */
+/* Each chunk is read once; of unfiltered values only those needed are read. */
 static void test_reads(void)
 {
 	static const char *const how[] = { "big-none.zarr sampler=shuffle",
@@ -59,8 +59,8 @@ static void test_reads(void)
 	}
 }
 
-/* Blocks of a chunk are read one by one: there are three chunks of data and
- * three of indices, and more reads. */
+/* Blocks of a chunk are read individually: there are three chunks of data
+ * and three of indices, and more reads. */
 static void test_blocks(void)
 {
 	static const char *const files[] = {
@@ -86,8 +86,8 @@ static void test_blocks(void)
 	}
 }
 
-/* Of one epoch: a chunk that is still held when the next one begins saves a
- * read, or does not. */
+/* Reads of one epoch: a chunk that is still held when the next epoch starts
+ * may save a read. */
 static uint64_t reads_of(const char *file, const char *how)
 {
 	struct pen_loader *l = eng_open(NULL,
@@ -103,8 +103,8 @@ static uint64_t reads_of(const char *file, const char *how)
 	return st.nreads;
 }
 
-/* A chunk that several blocks of the shuffle need waits for them: it is read
- * once an epoch, as if cells came one after another. */
+/* A chunk that several shuffle blocks need is kept for them: it is read once
+ * per epoch, as in sequential order. */
 static void test_borders(void)
 {
 	static const char *const files[] = { "blocks-lz4-2.zarr",
@@ -118,7 +118,7 @@ static void test_borders(void)
 	}
 }
 
-/* The index is kept, and taken again until a file comes or goes. */
+/* The index is cached, and reused until a file is added or removed. */
 static void test_kept(void)
 {
 	struct formats_warned w = { .text = "X/data/0" };
@@ -142,8 +142,8 @@ static void test_kept(void)
 		     "%s/ad.zarr format.obs=tissue batch_size=7 "
 		     "index_cache=%s/kept",
 		     golden_dir, golden_dir);
-	/* not there any more: all of it is fill, and that is said, also when
-	 * the index comes out of the cache */
+	/* removed: all of it reads as the fill value, with a warning, also
+	 * when the index comes from the cache */
 	CHECK(l != NULL);
 	if (l)
 		CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END);
@@ -161,7 +161,7 @@ static void test_kept(void)
 
 /* ---- damage ---- */
 
-/* Opens and reads a store whatever it has; errors say something. */
+/* Opens and reads a store with any content; errors must have a message. */
 static void try_store(const char *dir)
 {
 	struct pen_err err = { 0 };
@@ -178,7 +178,7 @@ static void try_store(const char *dir)
 	pen_loader_close(l);
 }
 
-/* A new file: one that is cut short and filled again goes to disk. */
+/* Writes a new file: overwriting a truncated one would force a write-back. */
 static void put_bytes(const char *path, const uint8_t *p, size_t n)
 {
 	FILE *f;
@@ -248,7 +248,7 @@ static void test_damage(void)
 
 	for (int i = 0; i < 4; i++) {
 		snprintf(file, sizeof(file), "tiny-%d.zip", i);
-		if (i < 3) /* the last is large: its directory says the same */
+		if (i < 3) /* the last is large; see its directory */
 			formats_damage(file, "zarr", kv[i], 2, false, 200);
 		p = golden_read(file, &n);
 		for (int k = 0; k < 2; k++)

@@ -1,6 +1,5 @@
 /*
- * What ranks ask each other in tests of the wire, and checks that it comes
- * right.
+ * Requests between ranks for the tests of the wire, and checks of the replies.
  */
 #ifndef TEST_WIRE_H
 #define TEST_WIRE_H
@@ -13,7 +12,7 @@
 #include "ddict/wire.h"
 #include "test.h"
 
-/* What a rank of these tests serves: n bytes from a pool, in pieces. */
+/* What a rank serves: n bytes from a pool, in pieces. */
 enum { WHAT_ECHO, WHAT_BYTES, WHAT_FAIL };
 
 struct order {
@@ -43,10 +42,10 @@ static inline int serve(void *arg, int from, const void *req, size_t n,
 	CHECK((uintptr_t)req % 16 == 0);
 	CHECK(from >= 0 && from < s->comm->size && from != s->comm->rank);
 	if (n < sizeof(o))
-		return n ? pen__fail(err, PEN_EDATA, "order", "short") : 0;
+		return n ? pen__fail(err, P_DAMAGED, "order", "short") : 0;
 	memcpy(&o, req, sizeof(o));
 	if (o.what == WHAT_FAIL)
-		return pen__fail(err, PEN_ENOTFOUND, "the key", "not here");
+		return pen__fail(err, P_NOT_FOUND, "the key", "not here");
 	if (o.what == WHAT_ECHO) {
 		void *room = pen__reply_room(out, n);
 
@@ -83,7 +82,7 @@ static inline uint8_t *make_pool(int rank)
 	return p;
 }
 
-/* A call and what it asks, in one. */
+/* A call and its request. */
 struct asked {
 	struct pen_call call;
 	struct order order;
@@ -151,13 +150,13 @@ static inline void kinds(struct side *s, int to, const uint8_t *pool)
 	CHECK_EQ(e.code, PEN_ENOTFOUND);
 	CHECK_STR(e.where, "the key");
 	CHECK(strstr(e.msg, "rank ") == e.msg && strstr(e.msg, "not here"));
-	/* nothing asked, nothing said */
+	/* an empty request and reply */
 	memset(&a, 0, sizeof(a));
 	a.call.to = to;
 	pen__wire_call(s->wire, &a.call);
 	CHECK_EQ(get(s, &a, &e), 0);
 	CHECK(!a.call.reply && !a.call.reply_len);
-	/* no room for the reply: the next call is none the worse */
+	/* no room for the reply: the next call is not affected */
 	memset(&a, 0, sizeof(a));
 	a.order = orders[4];
 	a.iov[0] = (struct iovec){ &a.order, sizeof(a.order) };
@@ -168,7 +167,7 @@ static inline void kinds(struct side *s, int to, const uint8_t *pool)
 	CHECK_EQ(get(s, &a, &e), PEN_ENOMEM);
 }
 
-/* A long request comes back as it was. */
+/* A long request is echoed. */
 static inline void echo(struct side *s, int to)
 {
 	const size_t n = 1u << 20;
@@ -194,7 +193,7 @@ static inline void echo(struct side *s, int to)
 
 #define MANY 32
 
-/* Many under way to all, of all sizes, waited for in the wrong order. */
+/* Many pending calls to all ranks, of all sizes, awaited in reverse order. */
 static inline void crowd(struct side *s, uint8_t *const *pools, uint64_t seed)
 {
 	struct asked *a = calloc(MANY, sizeof(*a));

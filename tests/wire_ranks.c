@@ -1,9 +1,9 @@
 /*
- * What e2e/wire.sh runs under mpirun: `wire_ranks all TRANSPORT` asks
- * everything of everybody, `bench TRANSPORT` says how fast rank 0 is served by
- * a rank of another host (or by the next one), `idle` what the wire costs who
- * computes; `kill TRANSPORT` ends the last rank in the midst of it. What was
- * chosen and why comes on stdout, by rank 0.
+ * Run by e2e/wire.sh under mpirun: `wire_ranks all TRANSPORT` makes every
+ * request to every rank, `bench TRANSPORT` measures how fast a rank of another
+ * host (or the next rank) serves rank 0, `idle` measures what the wire costs a
+ * computing rank; `kill TRANSPORT` ends the last rank in the middle. Rank 0
+ * prints what was chosen and why.
  */
 #include "wire.h"
 
@@ -20,7 +20,7 @@
 #define NSAMPLES ((POOL - SAMPLE) / SAMPLE)
 #define SPAN_NS 1000000000u
 
-/* Batches by number, as a dictionary would: the reply is gathered. */
+/* Batches by number, as in a dictionary: the reply is gathered. */
 static int serve_samples(void *arg, int from, const void *req, size_t n,
 			 struct pen_reply *out, struct pen_err *err)
 {
@@ -57,7 +57,7 @@ static void ask_batch(struct side *s, struct batch *b, int to, uint64_t n)
 		b->which[1 + i] = pen__mix64(++drawn) % NSAMPLES;
 	b->iov = (struct iovec){ b->which, (n + 1) * 8 };
 	if (b->iov.iov_len < sizeof(struct order)) {
-		/* one sample is asked for as often as fills the request */
+		/* one sample is requested as often as fills the request */
 		b->which[2] = b->which[3] = b->which[1];
 		b->iov.iov_len = sizeof(struct order);
 	}
@@ -117,7 +117,7 @@ static void bench(struct side *s)
 	CHECK_EQ(pen__comm_barrier(s->comm, &e), 0);
 }
 
-/* CPU time of a second in which nobody asks anything. */
+/* CPU time of a second without requests. */
 static void idle(struct side *s)
 {
 	uint64_t begin = pen__now_ns();
@@ -149,7 +149,7 @@ static void all(struct side *s, uint8_t *const *pools)
 			kinds(s, to, pools[to]);
 	echo(s, s->comm->rank ? 0 : 1);
 	crowd(s, pools, 5);
-	/* others are served while this one waits in a collective call */
+	/* this rank serves others while it waits in a collective call */
 	CHECK_EQ(pen__comm_barrier(s->comm, &e), 0);
 }
 
@@ -169,7 +169,7 @@ static void end_last(struct side *s, int sig)
 	}
 	fprintf(stderr, "told %s: %s\n", e.where, e.msg);
 	if (sig == SIGSTOP)
-		_exit(3); /* what is stopped does not close */
+		_exit(3); /* a stopped process does not close */
 }
 
 static void run(struct side *s, const char *how, uint8_t *const *pools)
@@ -186,7 +186,7 @@ static void run(struct side *s, const char *how, uint8_t *const *pools)
 		all(s, pools);
 }
 
-/* MPI as another part of the program has it, and ends it (Open MPI's). */
+/* MPI owned by another part of the program, which ends it (Open MPI). */
 static intptr_t their(const char *name)
 {
 	void *so = dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL);

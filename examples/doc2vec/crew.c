@@ -1,8 +1,8 @@
 /*
- * A step has two phases: every sequence's gradient, then the update of rows.
- * In each, threads take the next piece until there is none, and the one that
- * ends a phase last begins the next. Sums are made in the order of the batch,
- * so how the pieces fell does not show in the result.
+ * A step has two phases: the gradient of every sequence, then the update of the
+ * rows. In each phase, threads take the next piece until none is left. Sums are
+ * made in the order of the batch, so the result does not depend on which thread
+ * took which piece.
  */
 #include "crew.h"
 
@@ -16,13 +16,13 @@
 struct crew {
 	struct model *m;
 	struct gradient *gradient;
-	uint32_t room; /* gradients */
+	uint32_t room; /* allocated gradients */
 	unsigned threads;
 	pthread_t *thread;
 	pthread_barrier_t barrier; /* between phases */
 	bool quit;		   /* set before the barrier opens */
 
-	/* of the step at hand */
+	/* the current step */
 	const struct sequence *q;
 	uint32_t n;
 	double share;
@@ -63,7 +63,7 @@ static void meet(struct crew *c)
 		pthread_barrier_wait(&c->barrier);
 }
 
-/* The other threads' part of every step. */
+/* Loop of the other threads. */
 static void *work(void *arg)
 {
 	struct crew *c = arg;
@@ -74,14 +74,14 @@ static void *work(void *arg)
 			return NULL;
 		look_on(c);
 		meet(c);
-		meet(c); /* the caller says whether to go on */
+		meet(c); /* the caller decides whether to go on */
 		if (!atomic_load(&c->wrong))
 			update_on(c);
 		meet(c);
 	}
 }
 
-/* A gradient for each of n sequences. */
+/* Allocates a gradient for each of n sequences. */
 static bool make_room(struct crew *c, uint32_t n)
 {
 	struct gradient *more;
@@ -158,8 +158,8 @@ struct crew *crew_new(struct model *m, unsigned threads)
 		return NULL;
 	c->m = m;
 	c->threads = threads ? threads : 1;
-	/* if not: those that wait at the barrier for one that never comes
-	 * cannot be called back, but it is the end of the program anyway */
+	/* on failure, threads waiting at the barrier cannot be stopped, but the
+	 * program ends anyway */
 	return start(c) ? c : NULL;
 }
 

@@ -1,11 +1,11 @@
 /*
  * doc2vec: paragraph vectors of sequences (distributed memory, negative
- * sampling), as an example of a training program on penstock's public API. The
- * loader makes the tensors (target, context, noise words) and the model takes
- * them as they come, with no copy between.
+ * sampling), an example of a training program on penstock's public API. The
+ * loader makes the tensors (target, context, noise words) and the model uses
+ * them in place, without copying.
  *
- * Every epoch is held to its word: each sequence once, and the same content as
- * in the epoch before; if not, that is an error and not a fast epoch.
+ * Every epoch is verified: each sequence occurs once, and the content is the
+ * same as in the epoch before. Anything else is an error.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -22,15 +22,15 @@
 #include "penstock.h"
 #include "vectors.h"
 
-/* The four fields of a batch, by their names. */
+/* The four fields of a batch. */
 enum { DOC, TARGET, CONTEXT, GUESS, NFIELDS };
 static const char *const names[NFIELDS] = { "doc_ids", "target_ids",
 					    "context_ids", "target_noise_ids" };
 
-/* What an epoch was. */
+/* Totals of an epoch. */
 struct epoch {
 	uint64_t nsamples, ntargets, nbatches;
-	uint64_t sum; /* of targets and contexts: the same in every order */
+	uint64_t sum; /* of targets and contexts, independent of the order */
 	double loss;  /* summed over targets */
 	double load_s, model_s, start;
 };
@@ -43,10 +43,10 @@ struct run {
 	struct crew *crew;
 	struct sequence *q;
 	uint32_t room;	/* of q */
-	uint8_t *seen;	/* a bit a sequence */
+	uint8_t *seen;	/* a bit per sequence */
 	uint64_t first; /* content of the first epoch */
 	bool first_known;
-	double shown; /* when progress was last */
+	double shown; /* time of the last progress line */
 };
 
 static double now(void)
@@ -89,7 +89,7 @@ out:
 	return rc;
 }
 
-/* The tensors of a batch, in the order of `names`. */
+/* Finds the tensors of a batch, in the order of `names`. */
 static int find(const struct pen_batch *b, const struct pen_tensor **t)
 {
 	for (unsigned f = 0; f < NFIELDS; f++) {
@@ -98,19 +98,19 @@ static int find(const struct pen_batch *b, const struct pen_tensor **t)
 			if (!strcmp(b->tensors[i].name, names[f]))
 				t[f] = &b->tensors[i];
 		if (!t[f])
-			return fail(names[f], "the data has no such field; "
-					      "format.tokens=dm makes it");
+			return fail(names[f], "the data has no such field; set "
+					      "format.tokens=dm");
 		if (t[f]->dtype != PEN_I32 ||
 		    (t[f]->layout != PEN_DENSE && t[f]->layout != PEN_RAGGED))
-			return fail(names[f], "must be int32 and neither "
-					      "padded nor packed: leave "
-					      "format.dtype, shapes and pack "
-					      "as they are");
+			return fail(
+				names[f],
+				"must be int32 and neither padded nor packed; "
+				"do not set format.dtype, shapes or pack");
 	}
 	return 0;
 }
 
-/* Where row i of a field begins and how many numbers it has. */
+/* Start and length of row i of a field. */
 static const int32_t *row(const struct pen_tensor *t, uint32_t i, uint64_t *n)
 {
 	const int32_t *data = t->data;
@@ -143,7 +143,7 @@ static bool all_are(const int32_t *v, uint64_t n, int32_t what)
 	return !differ;
 }
 
-/* A batch as sequences, counted and summed into the epoch. */
+/* Splits a batch into sequences, and adds it to the epoch's totals. */
 static int sequences(struct run *r, const struct pen_batch *b, struct epoch *e)
 {
 	const struct pen_tensor *t[NFIELDS];
@@ -167,7 +167,8 @@ static int sequences(struct run *r, const struct pen_batch *b, struct epoch *e)
 		c = n[TARGET];
 		if (n[DOC] != c || (c && (n[CONTEXT] % c || n[GUESS] % c)) ||
 		    (c && !all_are(v[DOC], c, v[DOC][0])))
-			return fail("batch", "its fields do not fit together");
+			return fail("batch",
+				    "the fields do not match one another");
 		r->q[i] = (struct sequence){
 			.doc = c ? (uint64_t)(uint32_t)v[DOC][0] : 0,
 			.ntargets = (uint32_t)c,
@@ -177,7 +178,7 @@ static int sequences(struct run *r, const struct pen_batch *b, struct epoch *e)
 			.guess = v[GUESS],
 		};
 		if (r->seen[id / 8] & 1 << id % 8)
-			return fail("epoch", "a sequence came twice");
+			return fail("epoch", "a sequence occurred twice");
 		r->seen[id / 8] |= (uint8_t)(1 << id % 8);
 		e->ntargets += c;
 		e->sum += total(v[TARGET], c) +
@@ -218,11 +219,12 @@ static int train(struct run *r, const struct pen_batch *b, struct epoch *e)
 		return 0;
 	switch (crew_step(r->crew, r->q, b->nsamples, &loss)) {
 	case STEP_WRONG:
-		return fail("batch", "has a number that is no word or no "
-				     "document: is format.vocab of this data?");
+		return fail("batch",
+			    "an id is not that of a word or document; check "
+			    "that format.vocab belongs to this data");
 	case STEP_NOMEM:
 		return fail("memory", "not enough for the gradients of a "
-				      "batch: give a smaller batch_size");
+				      "batch; reduce batch_size");
 	case STEP_DONE:
 		break;
 	}
@@ -230,7 +232,7 @@ static int train(struct run *r, const struct pen_batch *b, struct epoch *e)
 	return 0;
 }
 
-/* Was it an epoch? */
+/* Verifies a completed epoch. */
 static int check(struct run *r, const struct epoch *e)
 {
 	uint64_t want = pen_dataset_nsamples(r->data);
@@ -238,20 +240,20 @@ static int check(struct run *r, const struct epoch *e)
 	if (e->nsamples != want) {
 		fprintf(stderr,
 			"doc2vec: the epoch had %" PRIu64 " of %" PRIu64
-			" sequences: leave subset, world and on_error as they "
-			"are\n",
+			" sequences; do not set subset, world or on_error\n",
 			e->nsamples, want);
 		return 1;
 	}
 	if (r->first_known && e->sum != r->first)
-		return fail("epoch", "its content is not that of the first");
+		return fail("epoch",
+			    "its content differs from that of the first epoch");
 	r->first = e->sum;
 	r->first_known = true;
 	return 0;
 }
 
-static void tell(struct run *r, const struct epoch *e, uint64_t number,
-		 bool whole)
+static void report(struct run *r, const struct epoch *e, uint64_t number,
+		   bool whole)
 {
 	double loss = e->ntargets ? e->loss / (double)e->ntargets : 0;
 	char number_or_null[32] = "null";
@@ -284,7 +286,7 @@ static void tell(struct run *r, const struct epoch *e, uint64_t number,
 	fflush(stdout);
 }
 
-/* PEN_END: over; 0: there is another; -1: failed, and it was said. */
+/* PEN_END: finished; 0: there is another; -1: failed, and reported. */
 static int run_epoch(struct run *r, uint64_t number, uint64_t *steps)
 {
 	struct epoch e = { .start = now() };
@@ -312,7 +314,7 @@ static int run_epoch(struct run *r, uint64_t number, uint64_t *steps)
 		return -fail(err.where, err.msg);
 	if (rc == PEN_END && check(r, &e))
 		return -1;
-	tell(r, &e, number, rc == PEN_END);
+	report(r, &e, number, rc == PEN_END);
 	return *steps < r->o.steps ? 0 : PEN_END;
 }
 
@@ -331,8 +333,8 @@ static int prepare(struct run *r)
 	uint64_t nwords;
 
 	if (field < 0)
-		return fail(names[TARGET], "the data has no such field; "
-					   "format.tokens=dm makes it");
+		return fail(names[TARGET],
+			    "the data has no such field; set format.tokens=dm");
 	nwords = pen_dataset_nlabels(r->data, (uint32_t)field);
 	r->seen = calloc(ndocs / 8 + 1, 1);
 	if (!r->seen)
@@ -340,15 +342,16 @@ static int prepare(struct run *r)
 	if (r->o.none)
 		return 0;
 	if (!nwords)
-		return fail(names[TARGET], "the number of words is not known: "
-					   "give format.vocab");
+		return fail(names[TARGET],
+			    "the number of words is unknown; set format.vocab");
 	r->model.update = r->o.update;
 	r->model.rate = r->o.rate;
 	if (!model_init(&r->model, r->o.dim, ndocs, nwords, r->o.seed))
 		return fail("memory", "not enough for the vectors");
 	r->crew = crew_new(&r->model, r->o.threads);
 	if (!r->crew)
-		return fail("--train-threads", "that many cannot be started");
+		return fail("--train-threads",
+			    "cannot start that many threads");
 	return 0;
 }
 
@@ -428,8 +431,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (optind == argc) {
-		fail("", "of what? doc2vec PATH... format.vocab=FILE; see "
-			 "doc2vec --help");
+		fail("", "no PATH given; run doc2vec PATH... "
+			 "format.vocab=FILE, or see doc2vec --help");
 		return 2;
 	}
 	rc = go(&r, argc - optind, argv + optind);

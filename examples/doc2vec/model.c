@@ -1,7 +1,7 @@
 /*
- * The model: see model.h. Rows are a multiple of eight floats, so that the
- * compiler's vectors fit; the functions that matter are compiled once for any
- * machine and once for AVX2 with FMA, and the right one is taken at start.
+ * The model: see model.h. Rows are a multiple of eight floats, to fit the
+ * compiler's vectors; the hot functions are compiled twice, for any machine and
+ * for AVX2, and the right version is chosen at start.
  */
 #include "model.h"
 
@@ -13,7 +13,7 @@
 #define BETA2 0.999
 #define EPSILON 1e-8
 #define MOST_LANES (MOST_DIM / LANES)
-#define MOST_WORDS 72 /* target and noise of one target, in whole LANES */
+#define MOST_WORDS 72 /* target and noise, in multiples of LANES */
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t bits __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -117,13 +117,14 @@ void gradient_fini(struct gradient *g)
 	free(g->out_used);
 }
 
-/* where: all bits set or none, as a comparison gives them */
+/* where: all bits set or none, as from a comparison */
 #define PICK(where, a, b)                                                      \
 	((lanes)(((bits)(a) & (where)) | ((bits)(b) & ~(where))))
 
 /*
- * 1 + exp(-|s|) of eight s, good to 2e-7 of exp's value: 2^n by the exponent's
- * bits, and a polynomial for the rest. Beyond 87 exp is as good as nothing.
+ * 1 + exp(-|s|) of eight s, with a relative error of exp below 2e-7: 2^n from
+ * the exponent bits, and a polynomial for the rest. Beyond 87, exp is
+ * negligible.
  */
 INLINE void one_plus_exp(const lanes *s, lanes *out)
 {
@@ -143,8 +144,8 @@ INLINE void one_plus_exp(const lanes *s, lanes *out)
 	*out = 1.0f + p * (lanes)((n + 127) << 23);
 }
 
-/* Rows are looked at in groups of lanes; n of them is a constant where the
- * length of vectors is the usual one, and then these live in registers. */
+/* Rows are processed in groups of lanes; their number n is a compile-time
+ * constant for the usual vector length, so that they stay in registers. */
 INLINE float dot(const lanes *a, const float *b, uint32_t n)
 {
 	lanes sum = a[0] * *(const lanes *)b;
@@ -179,8 +180,8 @@ INLINE void give_times(float *to, float by, const lanes *from, uint32_t n)
 		*(lanes *)(to + i * LANES) += by * from[i];
 }
 
-/* The loss of a sequence while it is summed: logarithms are taken of products,
- * a hundred factors at a time, which a double holds easily. */
+/* The loss of a sequence while it is summed: logarithms are taken of products
+ * of up to some hundred factors, which fit a double. */
 struct tally {
 	double sum, noise_sum, product, noise_product;
 	uint32_t factors;
@@ -194,14 +195,14 @@ static void tally_settle(struct tally *t)
 	t->factors = 0;
 }
 
-/* Turns scores into what each contributes to the gradient of x. */
+/* Turns scores into their weights in the gradient of x. */
 INLINE void weigh(float *s, uint32_t nwords, float share, struct tally *t)
 {
 	float noise = nwords > 1 ? share / (float)(nwords - 1) : 0;
 	float more[MOST_WORDS], above[MOST_WORDS], p[MOST_WORDS];
 	uint32_t done = 0;
 
-	/* a target's loss is softplus(-s), noise's softplus(s), with
+	/* a target's loss is softplus(-s), that of noise softplus(s), with
 	 * softplus(s) = max(s, 0) + log(1 + exp(-|s|)) */
 	s[0] = -s[0];
 	do {
@@ -272,7 +273,7 @@ INLINE void look(const struct model *m, const struct sequence *q, float share,
 	g->loss = t.sum + (q->nwords > 1 ? t.noise_sum / (q->nwords - 1) : 0.0);
 }
 
-/* The usual length gets code of its own, without loops over it. */
+/* The usual length has its own version, with unrolled loops. */
 FAST static void look_24(const struct model *m, const struct sequence *q,
 			 float share, struct gradient *g)
 {
@@ -289,7 +290,7 @@ static bool in_range(const int32_t *v, uint64_t n, uint64_t limit)
 {
 	uint32_t most = 0;
 
-	/* as unsigned, those below zero are the largest */
+	/* as unsigned numbers, negative ones are the largest */
 	for (uint64_t i = 0; i < n; i++)
 		most = (uint32_t)v[i] > most ? (uint32_t)v[i] : most;
 	return n == 0 || most < limit;
@@ -329,7 +330,7 @@ INLINE void add(float *to, const float *from, uint32_t n)
 		to[i] += from[i];
 }
 
-/* How far a step goes, and what is added below the root. */
+/* Step size, and scale and offset of the root in Adam. */
 struct pace {
 	float rate, root, epsilon;
 };
@@ -341,7 +342,7 @@ static struct pace pace_of(const struct model *m)
 
 	if (m->update == UPDATE_SGD)
 		return (struct pace){ (float)m->rate, 1, 0 };
-	/* the two differ in whether epsilon is corrected for the start */
+	/* they differ in whether epsilon is corrected for the bias */
 	if (m->update == UPDATE_ADAM)
 		return (struct pace){ (float)(m->rate / c1),
 				      (float)(1 / sqrt(c2)), (float)EPSILON };
@@ -371,7 +372,7 @@ INLINE void update_row(const struct model *m, struct table *t, uint64_t row,
 	}
 }
 
-/* Sum over the sequences of one row; false: none has one. */
+/* Sums one row over the sequences; false: no sequence has it. */
 INLINE bool gather(const struct gradient *g, uint32_t n, bool out, uint64_t row,
 		   float *sum, uint32_t stride)
 {
@@ -402,13 +403,13 @@ FAST void model_words(struct model *m, const struct gradient *g, uint32_t n,
 	}
 }
 
-/* One without targets is of no document. */
+/* A sequence without targets belongs to no document. */
 static bool is_of(const struct sequence *q, uint64_t doc)
 {
 	return q->ntargets && q->doc == doc;
 }
 
-/* Is it the first sequence of its document in the batch? */
+/* True for the first sequence of its document in the batch. */
 static bool first_of_doc(const struct sequence *q, uint32_t i)
 {
 	for (uint32_t j = 0; j < i; j++)

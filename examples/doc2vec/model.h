@@ -1,6 +1,6 @@
 /*
- * Paragraph vectors, distributed memory, with negative sampling: a vector a
- * document and a word guess each word from its neighbours. Knows nothing of
+ * Paragraph vectors (distributed memory) with negative sampling: a vector per
+ * document and per word predict each word from its neighbours. Independent of
  * files and loaders.
  *
  *	x     = docs[doc] + sum of words[context]
@@ -9,7 +9,7 @@
  *
  * A step is the gradient over all targets of a batch and one update with it.
  * Every sequence has its own gradient, and they are added in the order of the
- * batch: so the result does not depend on the number of threads.
+ * batch, so the result does not depend on the number of threads.
  */
 #ifndef DOC2VEC_MODEL_H
 #define DOC2VEC_MODEL_H
@@ -18,18 +18,18 @@
 #include <stdint.h>
 
 enum update {
-	UPDATE_SPARSE, /* Adam that touches the rows that have a gradient */
-	UPDATE_ADAM,   /* Adam over all rows, as the plain model has it */
-	UPDATE_SGD,    /* only the gradient: to compare that */
+	UPDATE_SPARSE, /* Adam on the rows with a gradient */
+	UPDATE_ADAM,   /* Adam on all rows, as in a plain model */
+	UPDATE_SGD,    /* plain gradient descent, for comparison */
 };
 
-#define LANES 8	      /* floats that are worked on at once */
-#define MOST_DIM 1024 /* length of vectors */
+#define LANES 8	      /* floats processed together */
+#define MOST_DIM 1024 /* longest vector */
 
-/* Rows of `stride` floats, of which the first dim are used. */
+/* Rows of `stride` floats; the first dim are used. */
 struct table {
 	uint64_t rows;
-	float *at, *mean, *square; /* weights, and Adam's two moments */
+	float *at, *mean, *square; /* weights and the two moments of Adam */
 };
 
 struct model {
@@ -40,7 +40,7 @@ struct model {
 	uint64_t steps;
 };
 
-/* One document's targets; all arrays are of the batch. */
+/* The targets of one document; the arrays belong to the batch. */
 struct sequence {
 	uint64_t doc;
 	uint32_t ntargets, ncontext, nwords; /* nwords: target + noise */
@@ -48,8 +48,8 @@ struct sequence {
 	const int32_t *guess; /* ntargets x nwords, the target first */
 };
 
-/* What one sequence says: its rows of words and out are those whose mark is
- * set. Made once and used again. */
+/* The gradient of one sequence: only rows of words and out that are marked as
+ * used are valid. Reused from step to step. */
 struct gradient {
 	float *doc;
 	float *words, *out;
@@ -57,31 +57,30 @@ struct gradient {
 	double loss; /* sum over targets */
 };
 
-/* All false: out of memory. Weights are drawn from seed: docs and words
- * normal, out zero. */
+/* All functions return false if out of memory. Weights are drawn from seed:
+ * docs and words from a normal distribution; out is zero. */
 bool model_init(struct model *, uint32_t dim, uint64_t ndocs, uint64_t nwords,
 		uint64_t seed);
 void model_fini(struct model *);
 bool gradient_init(struct gradient *, const struct model *);
 void gradient_fini(struct gradient *);
 
-/* The gradient of a sequence whose share of the step's targets is `share`,
- * 1 / targets. false: a number in it is no word or no document. */
+/* Computes the gradient of a sequence; share: 1 / targets in the step. False:
+ * an id is not a word or document. */
 bool model_look(const struct model *, const struct sequence *, double share,
 		struct gradient *);
 
 /*
- * One update from the gradients of n sequences, in three parts that several
- * threads may share: begin, then rows [first, last) of docs, words or out,
- * with no row twice. docs: the sequences' documents, of which several may be
- * the same.
+ * One update from the gradients of n sequences, in parts that several threads
+ * may share: begin, then rows [first, last) of docs, words or out, each row
+ * once. docs: the documents of the sequences, which may repeat.
  */
 void model_begin(struct model *);
 void model_words(struct model *, const struct gradient *, uint32_t n,
 		 uint64_t first, uint64_t last);
 void model_docs(struct model *, const struct sequence *,
 		const struct gradient *, uint32_t n);
-/* UPDATE_ADAM: rows without a gradient move, too; after model_docs(). */
+/* UPDATE_ADAM: moves rows without a gradient; after model_docs(). */
 void model_drift(struct model *, const struct sequence *, uint32_t n,
 		 uint64_t first, uint64_t last);
 

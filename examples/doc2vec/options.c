@@ -1,4 +1,4 @@
-/* The command line: every mistake in it gets one line that names it. */
+/* The command line. Every mistake is reported in one line. */
 #include "options.h"
 
 #include <errno.h>
@@ -13,25 +13,24 @@ const char doc2vec_usage[] =
 	"\n"
 	"Learns a vector for every sequence (Doc2Vec, distributed memory, "
 	"negative\n"
-	"sampling). Settings are those of `penstock load`; it takes "
-	"format=lines "
-	"and\n"
-	"format.tokens=dm when nothing else is said.\n"
+	"sampling). Takes the settings of `penstock load`; format=lines and\n"
+	"format.tokens=dm are the defaults.\n"
 	"\n"
-	"  --model dm|none        none: only load, to measure that alone\n"
-	"  --update sparse|adam|sgd   sparse Adam touches only rows with a "
-	"gradient;\n"
-	"                         adam touches all, every step, as a plain "
-	"model does\n"
+	"  --model dm|none        none: load only, to measure loading alone\n"
+	"  --update sparse|adam|sgd   sparse: Adam on rows with a gradient;\n"
+	"                         adam: Adam on all rows in every step\n"
 	"  --dim N                length of the vectors (24)\n"
 	"  --rate X               learning rate (0.1)\n"
-	"  --epochs N             (1)\n"
-	"  --steps N              end after so many batches\n"
-	"  --train-threads N      (as many as CPUs); the result is the same\n"
-	"  --seed N               of weights, order and noise (0)\n"
+	"  --epochs N             number of epochs (1)\n"
+	"  --steps N              stop after N batches\n"
+	"  --train-threads N      threads for training (one per CPU); the "
+	"result\n"
+	"                         does not depend on them\n"
+	"  --seed N               seed for weights, order and noise (0)\n"
 	"  --vectors DIR          write docs.npy, words.npy, out.npy, "
 	"words.txt\n"
-	"  --json, --quiet\n"
+	"  --json                 print the results as JSON\n"
+	"  --quiet                show no progress\n"
 	"\n"
 	"examples:\n"
 	"  penstock gen dna seq.txt size=0.125GB\n"
@@ -45,7 +44,7 @@ int fail(const char *where, const char *msg)
 	return 1;
 }
 
-/* Options that are numbers, and what they may be. */
+/* Numeric options and their ranges. */
 static const struct limits {
 	int opt;
 	const char *name;
@@ -79,7 +78,7 @@ static bool number(const char *text, const struct limits *l, double *out)
 	       *out <= l->hi && (!l->whole || *out == floor(*out));
 }
 
-/* --model and --update; false: no such choice. */
+/* Sets --model or --update; false: not a valid choice. */
 static bool choose(struct options *o, int opt, const char *value)
 {
 	static const char *const updates[] = { "sparse", "adam", "sgd" };
@@ -124,22 +123,27 @@ static bool set_number(struct options *o, int opt, const char *value)
 	}
 }
 
-/* One line for what was given and cannot be. */
+/* Reports an invalid value. */
 static int bad_value(int opt, const char *value)
 {
 	const struct limits *l;
 
 	if (opt == 'm')
-		fprintf(stderr, "doc2vec: --model %s: it is dm or none\n",
+		fprintf(stderr,
+			"doc2vec: --model: '%s' is not a model; use dm or "
+			"none\n",
 			value);
 	else if (opt == 'u')
 		fprintf(stderr,
-			"doc2vec: --update %s: it is sparse, adam or sgd\n",
+			"doc2vec: --update: '%s' is not an update rule; use "
+			"sparse, adam or sgd\n",
 			value);
 	if (opt == 'm' || opt == 'u')
 		return 2;
 	l = limits_of(opt);
-	fprintf(stderr, "doc2vec: %s %s: it is a %snumber from %.0f to %.0f\n",
+	fprintf(stderr,
+		"doc2vec: %s: '%s' is not valid; use a %snumber from %.0f to "
+		"%.0f\n",
 		l->name, value, l->whole ? "whole " : "", l->lo, l->hi);
 	return 2;
 }
@@ -147,7 +151,8 @@ static int bad_value(int opt, const char *value)
 static int bad_option(const char *option, int c)
 {
 	fprintf(stderr, "doc2vec: %s: %s; see doc2vec --help\n", option,
-		c == ':' ? "needs a value" : "is no option, or takes no value");
+		c == ':' ? "requires a value"
+			 : "unknown option, or it takes no value");
 	return 2;
 }
 

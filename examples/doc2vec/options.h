@@ -1,11 +1,11 @@
-/* What doc2vec is asked to do. */
+/* Options of doc2vec. */
 #ifndef DOC2VEC_OPTIONS_H
 #define DOC2VEC_OPTIONS_H
 
 #include "model.h"
 
 struct options {
-	const char *vectors; /* directory to write to, or NULL */
+	const char *vectors; /* output directory, or NULL */
 	bool none, json, quiet;
 	unsigned threads, dim;
 	uint64_t epochs, steps, seed;
@@ -13,12 +13,12 @@ struct options {
 	double rate;
 };
 
-/* 0, or the exit code of a line that was printed; optind is where paths and
- * settings begin. */
+/* Returns 0, or the exit code after an error was printed; optind is then the
+ * first path or setting. */
 int options_parse(struct options *, int argc, char **argv, bool *help);
 extern const char doc2vec_usage[];
 
-/* One line to stderr; 1. */
+/* Prints one line to stderr; returns 1. */
 int fail(const char *where, const char *msg);
 
 #endif

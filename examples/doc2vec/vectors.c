@@ -1,4 +1,4 @@
-/* See vectors.h. Files are whole and synced before they get their names. */
+/* See vectors.h. Files are complete and synced before they are renamed. */
 #include "vectors.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "options.h"
 
-/* What is written has another name until all of it is there. */
+/* Files have a temporary name until they are complete. */
 static const char *const files[] = { "docs.npy", "words.npy", "out.npy",
 				     "words.txt" };
 enum { DOCS, WORDS, OUT, TEXT, NFILES };
@@ -32,7 +32,7 @@ static FILE *open_file(const struct vectors *v, int file, char *buf, size_t cap)
 	return f;
 }
 
-/* good: all writes were. */
+/* good: all writes succeeded. */
 static int close_file(FILE *f, const char *path, bool good)
 {
 	good = good && !fflush(f) && !fsync(fileno(f));
@@ -74,7 +74,7 @@ static int write_words(const struct vectors *v)
 	if (!f)
 		return 1;
 	for (uint64_t i = 0; i < v->model->words.rows; i++) {
-		/* a line a number, with a word or without */
+		/* one line per id, even without a word */
 		if (pen_dataset_label(v->data, v->field, i, word, sizeof(word)))
 			word[0] = '\0';
 		fprintf(f, "%s\n", word);
@@ -101,7 +101,7 @@ int vectors_place(const char *dir)
 		return fail(dir, strerror(errno));
 	if (stat(dir, &st) || access(dir, W_OK | X_OK))
 		return fail(dir, strerror(errno));
-	return S_ISDIR(st.st_mode) ? 0 : fail(dir, "is not a directory");
+	return S_ISDIR(st.st_mode) ? 0 : fail(dir, "not a directory");
 }
 
 int vectors_save(const struct vectors *v)

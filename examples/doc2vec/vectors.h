@@ -1,4 +1,4 @@
-/* What was learnt, as files. */
+/* Writing the trained vectors. */
 #ifndef DOC2VEC_VECTORS_H
 #define DOC2VEC_VECTORS_H
 
@@ -8,15 +8,15 @@
 struct vectors {
 	const char *dir;
 	const struct model *model;
-	const struct pen_dataset *data; /* knows the words, */
-	uint32_t field;			/* by this field */
+	const struct pen_dataset *data; /* has the words, */
+	uint32_t field;			/* as labels of this field */
 };
 
-/* Makes the directory unless it is there. Learning takes long: what cannot be
- * written to is said before. 0, or 1 after a line to stderr. */
+/* Creates the directory if necessary. Called before training, so that an output
+ * that cannot be written is reported early. 0, or 1 after a line to stderr. */
 int vectors_place(const char *dir);
-/* docs.npy, words.npy, out.npy and words.txt. 0, or 1 after a line to stderr,
- * and then nothing half-written is there. */
+/* Writes docs.npy, words.npy, out.npy and words.txt. 0, or 1 after a line to
+ * stderr; then no partial file is left. */
 int vectors_save(const struct vectors *);
 
 #endif

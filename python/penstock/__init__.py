@@ -1,13 +1,30 @@
-"""Loads training data into batches, as fast as the hardware allows.
+"""Load training data into ready batches, as fast as the hardware allows.
 
+========================= ====================================================
+`Loader`                  batches of a data set, epoch by epoch
+`CellLoader`              the same for single cells (h5ad, zarr, packed)
+`Dataset`                 samples by index
+`torch.DataLoader`        a drop-in for PyTorch's DataLoader
+`TensorStore`             arrays on disk, filled in place and read by index
+`DDict`                   a dictionary in memory that processes share
+`Batch`, `Array`, `Ragged` what a loader returns
+========================= ====================================================
+
+Examples
+--------
 >>> import penstock
 >>> for batch in penstock.Loader(data / "x.npy", batch_size=500, shuffle=True):
 ...     print(batch["x"].shape, batch.epoch)
 (500, 8) 0
 (500, 8) 0
 
-batch["x"] goes to NumPy, PyTorch and others without a copy: numpy.asarray(),
-torch.from_dlpack(), memoryview(), or batch.numpy() and batch.torch().
+``batch["x"]`` converts to NumPy, PyTorch and others without a copy, with
+`numpy.asarray`, `torch.from_dlpack` or `memoryview`; `Batch.numpy` and
+`Batch.torch` convert all fields.
+
+Errors are subclasses of `Error` or built-in exceptions (`OSError`,
+`MemoryError`, `ValueError`). Their attribute ``code``, such as ``"P101"``,
+identifies the kind of error: see docs/errors.md.
 """
 from ._penstock import (Array, Batch, DataError, Error, Ragged, SettingError,
                         version as __version__)
@@ -23,7 +40,7 @@ _LATER = {"Dataset": "_dataset", "CellLoader": "_cells",
 
 
 def __getattr__(name):
-    """What not everyone needs is imported when it is first asked for."""
+    """Import rarely needed parts on first use."""
     from importlib import import_module
     if name == "torch":
         return import_module(".torch", __name__)

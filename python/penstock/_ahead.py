@@ -1,8 +1,8 @@
-"""A Python function that runs ahead of the consumer, in one thread.
+"""Run a Python function ahead of the consumer, in one thread.
 
-Order is kept, at most `depth` results wait, and an exception comes out where
-its batch would have. The thread knows the engine and not the loader, so that a
-loader that is dropped can go.
+The order is preserved, at most `depth` results wait, and an exception is raised
+in place of its batch. The thread refers to the engine and not to the loader, so
+that an unused loader can be collected.
 """
 import threading
 from _queue import SimpleQueue
@@ -13,7 +13,7 @@ DONE, FAILED, READY = range(3)
 def _produce(take, fn, items, tokens, stop):
     while True:
         tokens.get()
-        if stop:    # who goes on regardless must not wait for ever
+        if stop:    # a consumer that continues anyway must not hang
             items.put((FAILED, ValueError("the loader is closed"), None))
             return
         try:
@@ -23,7 +23,7 @@ def _produce(take, fn, items, tokens, stop):
                 return
             at = batch.epoch, batch.end
             out = fn(batch)
-        except BaseException as error:  # is raised at its batch
+        except BaseException as error:  # raised in place of its batch
             items.put((FAILED, error, None))
             return
         items.put((READY, out, at))
@@ -43,7 +43,7 @@ class Ahead:
         self._thread.start()
 
     def next(self):
-        """(READY, result, where to resume), or (DONE, None, None)."""
+        """(READY, result, position to resume from) or (DONE, None, None)."""
         kind, out, at = self._items.get()
         if kind == FAILED:
             raise out
@@ -52,7 +52,7 @@ class Ahead:
         return kind, out, at
 
     def stop(self):
-        """Does not wait: the function may take long."""
+        """Do not wait: the function may take long."""
         self._stop.append(True)
         self._tokens.put(None)
 

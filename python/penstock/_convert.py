@@ -1,11 +1,11 @@
-"""What arrays become: NumPy's, PyTorch's, SciPy's. Imported when first used."""
+"""Conversion to NumPy, PyTorch and SciPy. Imported on first use."""
 from collections import namedtuple
 
 RaggedArrays = namedtuple("RaggedArrays", "values offsets shapes")
 
 
 def from_dlpack(capsule):
-    """PyTorch's, by its shortest way; replaces itself when first called."""
+    """PyTorch's fastest from_dlpack; replaces itself on the first call."""
     global from_dlpack
     import torch
     from_dlpack = getattr(torch._C, "_from_dlpack", None) or \
@@ -14,8 +14,8 @@ def from_dlpack(capsule):
 
 
 def torch_other(array):
-    """Types that DLPack or PyTorch has not: looked at otherwise, or copied
-    into the next larger type."""
+    """Convert types that DLPack or PyTorch lacks: reinterpret the memory, or
+    copy to the next larger type."""
     import torch
     if array.dtype == "bool":
         return torch.frombuffer(array, dtype=torch.uint8).view(
@@ -23,12 +23,12 @@ def torch_other(array):
             torch.empty(array.shape, dtype=torch.bool)
     wider = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
     if array.dtype not in wider:
-        raise TypeError(f"PyTorch has no {array.dtype}: "
+        raise TypeError(f"PyTorch has no {array.dtype}; "
                         f"convert with dtype= or use batch.numpy()")
     a = array.numpy()
     if array.dtype == "uint64" and a.size and int(a.max()) >= 2**63:
         raise OverflowError("PyTorch has no uint64, and the values do not "
-                            "fit int64: use batch.numpy()")
+                            "fit into int64; use batch.numpy()")
     return torch.from_numpy(a.astype(wider[array.dtype]))
 
 
@@ -42,11 +42,11 @@ def _csr_fields(batch, name):
              if k.endswith("_data") and k[:-5] + "_indices" in batch]
     if name is None:
         if not names:
-            raise KeyError("the batch has no sparse matrix: load it with "
+            raise KeyError("the batch has no sparse matrix; load it with "
                            "output=\"csr\"")
         name = names[0]
     elif name not in names:
-        raise KeyError(f"no sparse matrix '{name}'; there are: "
+        raise KeyError(f"no sparse matrix '{name}'; available: "
                        f"{', '.join(names) or 'none'}")
     return batch[name + "_data"], batch[name + "_indices"]
 
@@ -60,7 +60,7 @@ def csr(batch, name=None):
 def _ncols(batch, ncols):
     ncols = batch.ncols if ncols is None else ncols
     if not ncols:
-        raise ValueError("the number of columns is not known: give ncols=")
+        raise ValueError("the number of columns is unknown; pass ncols=")
     return ncols
 
 
@@ -72,7 +72,7 @@ def scipy_csr(batch, name=None, ncols=None):
 
 
 def torch_sparse(batch):
-    """batch.torch() of a batch with matrices in CSR form."""
+    """batch.torch() for a batch with CSR matrices."""
     out = {}
     for key, array in batch.items():
         name, _, part = key.rpartition("_")

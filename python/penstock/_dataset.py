@@ -1,22 +1,22 @@
-"""A data set by index: for PyTorch's own DataLoader, and for looking around."""
+"""Samples by index, for PyTorch's own DataLoader and for exploring data."""
 import threading
 
 from . import _options, _penstock
 
 
 class Samples(list):
-    """Samples that were fetched together; .batch is all of them at once."""
+    """Samples of one request; `batch` is the batch that contains them."""
     __slots__ = ("batch",)
 
 
 def rows_of(batch, how="numpy"):
-    """A dict of arrays for each sample of a batch; they look into it."""
+    """A dict of arrays for each sample of a batch; views of its memory."""
     out = Samples({} for _ in range(batch.nsamples))
     out.batch = batch
     for name, array in batch.items():
         if isinstance(array, _penstock.Ragged):
             rows = [getattr(r, how)() for r in array]
-        elif array.offsets is not None:     # packed: several in a row
+        elif array.offsets is not None:     # packed: several per row
             flat = getattr(array, how)().reshape(-1)
             rows = [flat[at:at + n] for at, (n,) in zip(
                 array.offsets.tolist(), array.shapes.tolist())]
@@ -33,47 +33,56 @@ def rows_of(batch, how="numpy"):
 
 
 def numbers_of(ids, length):
-    """Numbers of samples as the engine takes them; negative ones count from
-    the end. One conversion in C for lists, arrays and tensors."""
+    """Sample numbers for the engine; negative ones count from the end. Lists,
+    arrays and tensors are converted by one call in C."""
     from array import array
     try:
         if hasattr(ids, "tolist"):
             ids = ids.tolist()
         wanted = array("q", ids)
     except (TypeError, OverflowError):
-        raise IndexError("samples are asked for by whole numbers") from None
+        raise IndexError("sample numbers must be integers") from None
     if wanted and min(wanted) < 0:
         if min(wanted) < -length:
-            raise IndexError(f"index {min(wanted)} is not a sample of "
-                             f"0..{length - 1}")
+            raise IndexError(f"index {min(wanted)} is out of range for "
+                             f"{length} samples")
         wanted = array("q", [i + length if i < 0 else i for i in wanted])
     return wanted
 
 
 class Dataset:
-    """A data set by index.
+    """Samples by index.
 
+    ``ds[i]`` is a dict of NumPy arrays; ``ds[list]``, ``ds[slice]`` and
+    ``ds[mask]`` are batches. A data set can be pickled, and forked processes
+    open it again. Several threads may use it; calls are served one at a time,
+    each by all loader threads.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        Files, directories, globs or ``@list`` files.
+    **settings
+        Settings of `Loader` that do not concern the order.
+
+    Examples
+    --------
     >>> ds = penstock.Dataset(data / "x.npy")
     >>> len(ds), ds[3]["x"].shape
     (1000, (8,))
-    >>> ds[[7, 0, 7]]["x"].shape         # a batch, fetched at once
+    >>> ds[[7, 0, 7]]["x"].shape         # one batch
     (3, 8)
-
-    ds[i] is a dict of NumPy arrays; ds[list], ds[slice] and ds[mask] are
-    batches. Settings are those of Loader that make sense without an order.
-    It can be pickled and used in forked processes, which open it anew. It may
-    be used by several threads; one is served at a time, by all of `threads`.
     """
 
     def __init__(self, path=(), **settings):
         self._paths = _options.paths_of(path)
         self._settings = dict(settings)
         self._reset()
-        _options.warn(self._open(1))    # what is wrong is said here
+        _options.warn(self._open(1))    # report errors here
 
     def _reset(self):
         self._engine = None
-        self._most = 0      # samples the engine gives at once
+        self._most = 0      # the engine's batch size
         self._forks = _penstock.forks()
         self._lock = threading.Lock()
 
@@ -85,9 +94,9 @@ class Dataset:
         self._reset()
 
     def _open(self, n):
-        """An engine for n samples at once."""
+        """An engine for batches of n samples."""
         if self._forks != _penstock.forks():
-            self._reset()   # the parent's has no threads here
+            self._reset()   # the parent's engine has no threads here
         if self._engine is None or n > self._most:
             most = 1 << (n - 1).bit_length()
             settings = {"prefetch": 2, **self._settings, "batch_size": most}
@@ -101,23 +110,26 @@ class Dataset:
 
     @property
     def paths(self):
+        """The paths of the data set."""
         return list(self._paths)
 
     @property
     def settings(self):
+        """The settings it was opened with."""
         return dict(self._settings)
 
     @property
     def fields(self):
-        """[(name, dtype, shape of a sample, layout)]; -1 where it varies."""
+        """List of (name, dtype, shape of a sample, layout); -1: varies."""
         return self._open(1).fields
 
     @property
     def format(self):
+        """Name of the format."""
         return self._open(1).format
 
     def path_of(self, sample):
-        """The file that holds a sample."""
+        """Path of the file that contains a sample."""
         return self._open(1).object_name(sample)
 
     def __len__(self):
@@ -125,10 +137,26 @@ class Dataset:
         return self._len
 
     def fetch(self, ids):
-        """A batch of these samples, in this order."""
+        """Load samples as one batch.
+
+        Parameters
+        ----------
+        ids : sequence, array or tensor of int
+            Sample numbers, in the order of the rows; negative ones count from
+            the end.
+
+        Returns
+        -------
+        Batch
+
+        Examples
+        --------
+        >>> penstock.Dataset(data / "x.npy").fetch([5, -1]).ids.tolist()
+        [5, 999]
+        """
         n = len(ids)
         if not n:
-            raise IndexError("no samples were asked for")
+            raise IndexError("the list of samples is empty")
         wanted = numbers_of(ids, len(self))
         if self._forks != _penstock.forks():
             self._reset()
@@ -140,7 +168,7 @@ class Dataset:
             except IndexError:
                 raise
             except BaseException:
-                # a batch may still be under way: it must not be the next
+                # a batch may be in flight: the next call must not get it
                 self._engine = None
                 engine.close()
                 raise
@@ -150,7 +178,8 @@ class Dataset:
             return self.fetch(range(*i.indices(len(self))))
         if hasattr(i, "dtype") and str(i.dtype).endswith("bool"):
             if len(i) != len(self):
-                raise IndexError(f"a mask of {len(i)} for {len(self)} samples")
+                raise IndexError(f"a mask of length {len(i)} for {len(self)} "
+                                 "samples")
             return self.fetch(i.nonzero()[0] if not hasattr(i, "numpy")
                               else i.nonzero().flatten())
         if hasattr(i, "__len__"):
@@ -158,7 +187,7 @@ class Dataset:
         return rows_of(self.fetch([int(i)]))[0]
 
     def __getitems__(self, ids):
-        """For PyTorch's DataLoader, which asks for a batch this way."""
+        """Called by PyTorch's DataLoader to load a batch."""
         return rows_of(self.fetch(ids))
 
     def __iter__(self):
@@ -166,6 +195,7 @@ class Dataset:
             yield from rows_of(self.fetch(range(i, min(i + 64, len(self)))))
 
     def close(self):
+        """End all threads. Batches and arrays stay valid."""
         if self._engine is not None and self._forks == _penstock.forks():
             self._engine.close()
         self._engine = None

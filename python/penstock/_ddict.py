@@ -1,4 +1,4 @@
-"""A dictionary of samples in the memory of many processes."""
+"""A dictionary in memory that processes and ranks share."""
 import atexit
 import pickle as _pickle
 import weakref
@@ -16,25 +16,39 @@ def _setting(value):
 
 
 class DDict(MutableMapping):
-    """A mapping whose values are bytes in memory that processes share.
+    """A mapping whose values are in memory that processes share.
 
+    Keys are non-negative ints, str or bytes ("a" and b"a" are the same key).
+    Values are bytes or objects with a buffer, such as NumPy arrays, and are
+    returned as bytes; with `pickle` they are any objects.
+
+    Parameters
+    ----------
+    name : str, optional
+        Processes of this machine that pass the same name share the
+        dictionary. Without a name, this process and those it forks share it.
+    ranks : bool, optional
+        Share it with all ranks of the job. Default: True under mpirun or srun
+        if there is no name. Then opening, closing, `persist` and `barrier`
+        are collective: every rank calls them.
+    pickle : bool
+        Store any Python objects, pickled.
+    **settings
+        `memory`, `width`, `spread`, `keys`, `transport`, `restore`, ...:
+        see ``penstock ddict bench --help``.
+
+    Raises
+    ------
+    MemoryError
+        By a put: the memory budget is used up.
+
+    Examples
+    --------
     >>> with penstock.DDict(memory="64MB") as d:
     ...     d[7] = b"seven"
     ...     d["x"] = numpy.arange(3)
     ...     d.view("x", dtype="i8").tolist()
     [0, 1, 2]
-
-    Keys are ints from 0, str, or bytes ("a" and b"a" are the same key).
-    Values are bytes or anything with a buffer, as NumPy arrays, and read back
-    as bytes; with pickle=True they are any objects.
-
-    name=...: processes of this machine that give the same name share it;
-    without one, this process and those it forks do. Started by mpirun or srun
-    and without a name, all ranks share it: then every rank opens and closes
-    it, persists and meets in barrier(). ranks=False: not so.
-
-    Further settings: memory=, width=, spread=, keys=, transport=, restore=,
-    ... as `penstock ddict bench --help` lists them.
     """
 
     def __init__(self, name=None, *, ranks=None, pickle=False, **settings):
@@ -47,7 +61,7 @@ class DDict(MutableMapping):
                          if v is not None], bool(ranks))
         _open.add(self)
 
-    # --- a mapping ---
+    # --- mapping ---
 
     def __setitem__(self, key, value):
         self._d.put(key, self._bytes(value))
@@ -72,6 +86,7 @@ class DDict(MutableMapping):
         return iter(self._d.keys(-1))
 
     def pop(self, key, default=_ABSENT):
+        """Remove a key and return its value, or `default` if it is missing."""
         value = self._d.pop(key)
         if value is not None:
             return _pickle.loads(value) if self._pickle else value
@@ -80,75 +95,142 @@ class DDict(MutableMapping):
         return default
 
     def clear(self):
+        """Remove all keys."""
         self._d.clear()
 
-    # --- many at once ---
+    # --- several keys ---
 
     def put_many(self, keys, values):
-        """Puts values[i] under keys[i]; keys may be an array of ints."""
+        """Store ``values[i]`` under ``keys[i]``.
+
+        Parameters
+        ----------
+        keys : sequence of keys, or array of int
+        values : iterable
+        """
         self._d.put_many(keys, [self._bytes(v) for v in values])
 
     def get_many(self, keys, dtype=None):
-        """A list of values, None where there is none: views that copy
-        nothing, of bytes, or arrays of dtype; with pickle=True objects."""
+        """Read several values.
+
+        Parameters
+        ----------
+        keys : sequence of keys, or array of int
+        dtype : dtype, optional
+            Return NumPy arrays of this type instead of memoryviews.
+
+        Returns
+        -------
+        list
+            Views without a copy (objects with `pickle`); None for a missing
+            key.
+
+        Examples
+        --------
+        >>> with penstock.DDict(memory="64MB") as d:
+        ...     d.put_many([1, 2], [b"a", b"b"])
+        ...     [bytes(v) for v in d.get_many([2, 1])]
+        [b'b', b'a']
+        """
         return self.ask(keys).values(dtype)
 
     def gather(self, keys, out):
-        """Copies values of one size into out, one after another, and returns
-        it: rows of an array, for instance."""
+        """Copy values of equal size into `out`, one after another.
+
+        Parameters
+        ----------
+        keys : sequence of keys, or array of int
+        out : writable buffer
+            For example an array with one row per key.
+
+        Returns
+        -------
+        out
+        """
         self._d.ask(keys).into(out)
         return out
 
     def ask(self, keys):
-        """Asks for values and returns at once: .values(dtype) or .into(out)
-        wait for them. The next batches can so be on their way."""
+        """Request values without waiting, to overlap requests with work.
+
+        Returns
+        -------
+        Asked
+            `Asked.values` or `Asked.into` waits for the values.
+
+        Examples
+        --------
+        >>> with penstock.DDict(memory="64MB") as d:
+        ...     d.put_many(range(3), numpy.eye(3))
+        ...     d.ask([2, 0]).into(numpy.empty((2, 3)))
+        array([[0., 0., 1.],
+               [1., 0., 0.]])
+        """
         return Asked(self._d.ask(keys), self._pickle)
 
     def view(self, key, dtype=None):
-        """The value where it lies, read-only: a memoryview, or a NumPy array
-        of dtype. It stays as it is while somebody has it."""
+        """A read-only view of a value, without a copy.
+
+        Returns
+        -------
+        memoryview, or array of `dtype`
+            Its content does not change as long as the view exists.
+
+        Raises
+        ------
+        KeyError
+            There is no such key.
+        """
         value = Asked(self._d.ask([key]), False).values(dtype)[0]
         if value is None:
             raise KeyError(key)
         return value
 
-    # --- the whole ---
+    # --- dictionary ---
 
     def freeze(self):
-        """From now on nobody writes."""
+        """Make the dictionary read-only, for all processes."""
         self._d.freeze()
 
     def persist(self, path):
-        """Saves it; DDict(restore=path) maps it. All ranks call it."""
+        """Save it to files that ``DDict(restore=path)`` maps. Collective."""
         self._d.persist(path)
 
     def barrier(self):
-        """Waits until all ranks are here."""
+        """Wait until all ranks have called it. Collective."""
         self._d.barrier()
 
     def stats(self):
-        """One dict a shard: host, total_bytes, used_bytes, keys, ..."""
+        """A list with one dict per shard: host, total_bytes, used_bytes, ..."""
         return [self._d.stats(i) for i in range(self._d.about()[1])]
 
     def local_keys(self):
-        """Keys of the shard that this process holds."""
+        """List of the keys in the shard of this rank."""
         return self._d.keys(self.rank)
 
     @property
     def transport(self):
-        """How others are reached, and why so."""
+        """The transport between hosts, and why it was chosen."""
         return self._d.about()[0]
 
     @property
     def rank(self):
+        """The number of this rank."""
         return self._d.about()[2]
 
     @property
     def ranks(self):
+        """The number of ranks."""
         return self._d.about()[3]
 
     def close(self):
-        """BufferError while views of values are in use."""
+        """Close it. Collective over ranks.
+
+        Raises
+        ------
+        BufferError
+            Views of values are still in use.
+        """
         self._d.close()
         _open.discard(self)
 
@@ -167,25 +249,26 @@ class DDict(MutableMapping):
         if self._pickle:
             return _pickle.dumps(value, protocol=_pickle.HIGHEST_PROTOCOL)
         if isinstance(value, str):
-            raise TypeError("a value is bytes or has a buffer, and a str is "
-                            "neither: encode it, or open with pickle=True")
+            raise TypeError("a value must support the buffer protocol; str does not: "
+                            "encode it, or open with pickle=True")
         try:
             view = memoryview(value)
         except TypeError:
             raise TypeError(
-                f"a value is bytes or has a buffer, and {type(value).__name__} "
-                "has none: open with pickle=True") from None
+                "a value must be bytes or have a buffer, not "
+                f"{type(value).__name__}; open with pickle=True") from None
         return value if view.c_contiguous else view.tobytes()
 
 
 class Asked:
-    """Values that are on their way."""
+    """Requested values, returned by `DDict.ask`."""
 
     def __init__(self, got, pickle):
         self._got = got
         self._pickle = pickle
 
     def values(self, dtype=None):
+        """Wait, and return the values as `DDict.get_many` does."""
         values = self._got.values()
         if self._pickle:
             return [None if v is None else _pickle.loads(v) for v in values]
@@ -195,6 +278,7 @@ class Asked:
         return [None if v is None else frombuffer(v, dtype) for v in values]
 
     def into(self, out):
+        """Wait, and copy the values into `out` as `DDict.gather` does."""
         self._got.into(out)
         return out
 
@@ -204,5 +288,5 @@ def _close_all():
     for d in list(_open):
         try:
             d.close()
-        except BufferError:  # views are in use until the very end
+        except BufferError:  # views are still in use
             pass

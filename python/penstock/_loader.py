@@ -1,4 +1,4 @@
-"""The loader: epochs, resuming and hooks above the engine."""
+"""The loader: epochs, resuming and hooks on top of the engine."""
 import atexit
 import weakref
 
@@ -10,24 +10,68 @@ _live = weakref.WeakSet()
 
 @atexit.register
 def _close_all():
-    """Threads do not go on while the interpreter goes down."""
+    """End all threads before the interpreter shuts down."""
     for loader in list(_live):
         loader.close()
 
 
 def _hook(value):
-    """What collate= and transform= may be: a function, or its name."""
+    """The function for collate= or transform=, which may be given by name."""
     if value is None or callable(value):
         return value
     if value in ("numpy", "torch"):
         return getattr(_penstock.Batch, value)
-    raise SettingError(f"'{value}' is neither a function nor 'numpy' or "
-                       "'torch'")
+    raise SettingError(f"'{value}' is not a function, 'numpy' or 'torch'")
 
 
 class Loader:
-    """Loads a data set as batches, one epoch an iteration.
+    """Load a data set as batches; one iteration is one epoch.
 
+    Every `iter` starts the next epoch, also if the previous one was not
+    finished. A loader cannot be used in a forked child; use a `Dataset` there.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        Files, directories, globs or ``@list`` files.
+    batch_size : int, optional
+        Samples per batch on this rank (32). With `batch_tokens` an upper
+        bound (default: none); with `pack` the number of rows.
+    shuffle : bool or str, optional
+        True for a global shuffle, or the name of a sampler such as "block".
+    seed : int, optional
+        The order is a function of seed and epoch.
+    epochs : int
+        Number of epochs; 0 for no limit.
+    rank, world : int, optional
+        This process and the number of processes that share each global
+        batch. Default: from torch.distributed, torchrun, MPI or Slurm.
+    transform : callable, "numpy" or "torch", optional
+        Called with each batch in a background thread, ahead of the consumer;
+        the iteration yields its results, in order.
+    collate : callable, "numpy" or "torch", optional
+        The same, but called in the iterating thread.
+    ahead : int
+        Results of `transform` that may be ready in advance.
+    **settings
+        Any setting of ``penstock load --help`` (`threads`, `prefetch`,
+        `memory`, `fields`, `on_error`, `batch_tokens`, ...) and any option of
+        the chosen format, store and sampler. A prefix resolves a name that
+        two of them have: ``sampler_chunk=64``. `subset`, `weights`, `labels`
+        and `lengths` accept arrays or files, `subset` also a slice. `dtype`
+        converts the largest field. `decode` is a dict ``{field: decoder}``.
+
+    Raises
+    ------
+    SettingError
+        A setting is unknown or invalid; the message suggests the nearest.
+    DataError
+        The data is damaged or not supported.
+    OSError
+        A file cannot be read.
+
+    Examples
+    --------
     >>> loader = penstock.Loader(data / "x.npy", batch_size=256, shuffle=True)
     >>> len(loader)
     4
@@ -35,28 +79,6 @@ class Loader:
     ...     x = numpy.asarray(batch["x"])     # no copy
     >>> x.shape
     (232, 8)
-
-    path is a file, a directory, a glob or an @list, or several of them. All
-    settings of `penstock load --help` are keyword arguments; so are the
-    options of the chosen format, store and sampler. Where one name is an
-    option of two of them, sampler_chunk=64 says which is meant.
-
-    fields     only these fields
-    dtype      convert the largest field (a format with an option dtype: that)
-    subset, weights, labels, lengths
-               arrays, or files of them; subset also a slice
-    batch_tokens, pack
-               batches by length: batch_size (32, but any number with
-               batch_tokens) is the most samples, or the rows
-    rank, world
-               found (torch.distributed, torchrun, MPI, SLURM) when not given
-    transform  called with each batch, ahead, in a thread: what it returns is
-               what the iteration gives; at most `ahead` results wait
-    collate    the same, but called in the thread that iterates; "numpy" or
-               "torch": that method of the batch
-
-    iter(loader) is one epoch, and the next one the next epoch. Leaving an
-    epoch before its end and iterating again begins the next epoch.
     """
 
     _empty = False      # may an epoch have no batch at all?
@@ -73,13 +95,13 @@ class Loader:
         self._transform = _hook(transform)
         self._collate = _hook(collate)
         if ahead < 1:
-            raise SettingError("ahead: at least 1 result has to wait")
+            raise SettingError("ahead: must be at least 1")
         self._depth = ahead
-        self._thread = None     # the transform's, of this epoch
-        self._run = 0           # number of the iteration that may go on
+        self._thread = None     # runs transform in this epoch
+        self._run = 0           # number of the current iteration
         self._forks = _penstock.forks()
-        self._begun = False     # ... has given a batch and not ended
-        self._at = None         # with a transform: where the user is
+        self._begun = False     # it has yielded a batch and not ended
+        self._at = None         # with a transform: the consumer's position
         self._engine = _penstock.Engine(
             paths, _options.settle(paths, settings))
         _options.warn(self._engine)
@@ -87,8 +109,8 @@ class Loader:
         if drops and not self._empty and not len(self):
             raise SettingError(
                 "batch_size: the samples do not fill a batch, and drop_last "
-                "drops what does not fill one: lower batch_size=, or leave "
-                "drop_last= out")
+                "drops incomplete batches; lower batch_size= or omit "
+                "drop_last=")
         if any(name.endswith("_indices") for name, *_ in self._engine.fields):
             about = self._engine.about()
             self._engine.ncols = int(about.get("genes taken") or
@@ -100,8 +122,11 @@ class Loader:
     # -- iterating --
 
     def __len__(self):
-        """Batches in an epoch. With batch_tokens or pack, of the epoch that
-        is under way or comes next, which takes going through its order."""
+        """Number of batches per epoch.
+
+        With `batch_tokens` or `pack` it differs between epochs: the result is
+        that of the current epoch, or of the next one between epochs.
+        """
         return self._engine.nbatches
 
     def __iter__(self):
@@ -119,10 +144,10 @@ class Loader:
 
     def _check(self, run):
         if self._forks != _penstock.forks():
-            self._engine.state()    # says that it is not usable here
+            self._engine.state()    # raises: not usable in a child
         if run != self._run:
-            raise RuntimeError("another iteration over this loader was begun; "
-                               "open two loaders to iterate twice at a time")
+            raise RuntimeError("another iteration over this loader has started"
+                               "; open two loaders to iterate concurrently")
 
     def _iterate(self, run):
         take, collate = self._engine.next, self._collate
@@ -137,7 +162,7 @@ class Loader:
             if collate is not None:
                 batch = collate(batch)
             yield batch
-            batch = None    # the memory is free for the next one
+            batch = None    # release the memory for the next batch
 
     def _iterate_ahead(self, run):
         from ._ahead import Ahead, DONE
@@ -166,7 +191,7 @@ class Loader:
             self._thread.join()
             self._thread = None
 
-    # -- where it stands --
+    # -- position --
 
     def _position(self):
         if self._at is not None:
@@ -176,7 +201,7 @@ class Loader:
 
     def _restore(self, epoch, position):
         if epoch >= 2**64:
-            raise SettingError("there are no such epochs")
+            raise SettingError("epoch: must be below 2**64")
         s = self._engine.state()
         self._at = None
         if (s["epoch"], s["position"]) == (epoch, position):
@@ -186,22 +211,40 @@ class Loader:
 
     @property
     def epoch(self):
-        """The epoch that is under way or comes next."""
+        """The current epoch, or the next one between epochs."""
         return self._position()[0]
 
     def set_epoch(self, epoch):
-        """The next iteration is this epoch (from 0)."""
+        """Make the next iteration this epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            Epochs are numbered from 0.
+
+        Examples
+        --------
+        >>> loader.set_epoch(7)
+        >>> next(iter(loader)).epoch
+        7
+        """
         if epoch < 0:
-            raise SettingError("epochs are numbered from 0")
+            raise SettingError("epoch: must not be negative")
         self._join()
         self._run += 1
         self._begun = False
         self._restore(epoch, 0)
 
     def state_dict(self):
-        """Where you are, after the last batch you got: plain numbers, to be
-        saved with the model.
+        """The position after the last batch that was received.
 
+        Returns
+        -------
+        dict of str to int
+            Plain numbers, to save with the model.
+
+        Examples
+        --------
         >>> batches = iter(loader)
         >>> first = next(batches)
         >>> state = loader.state_dict()
@@ -215,81 +258,130 @@ class Loader:
         return state
 
     def load_state_dict(self, state):
-        """Goes on from there, also with another number of ranks, another
-        batch size, or other threads than it was saved with. Data, seed and
-        sampler have to be the same."""
+        """Continue from a saved position.
+
+        The number of ranks, the batch size and the threads may differ from
+        those of the loader that saved it. Data, seed and sampler must be the
+        same.
+
+        Parameters
+        ----------
+        state : mapping
+            A result of `state_dict`.
+
+        Raises
+        ------
+        SettingError
+            The state does not belong to this data, seed or order.
+        """
         try:
             values = [int(state[k]) for k in (
                 "version", "seed", "epoch", "position", "length", "order")]
         except (KeyError, TypeError, ValueError):
             values = [-1]
         if not all(0 <= v < 2**64 for v in values):
-            raise SettingError("this is not the state of a loader")
+            raise SettingError("state: not the state of a loader")
         self._join()
         self._engine.restore(*values)
         self._run += 1
         self._begun = False
         self._at = None
 
-    # -- what there is --
+    # -- properties --
 
     @property
     def fields(self):
-        """[(name, dtype, shape of a sample, layout)]; -1 where it varies."""
+        """List of (name, dtype, shape of a sample, layout); -1: varies."""
         return [f for f in self._engine.fields
                 if self._only is None or f[0] in self._only]
 
     @property
     def nsamples(self):
-        """Samples of the data set."""
+        """Number of samples in the data set."""
         return self._engine.nsamples
 
     @property
     def format(self):
+        """Name of the format."""
         return self._engine.format
 
     @property
     def store(self):
+        """Name of the store that reads the bytes."""
         return self._engine.store
 
     def labels(self, field):
-        """What the codes of a field stand for, as a list of names; None when
-        it has no codes."""
+        """Names of the codes of a field.
+
+        Returns
+        -------
+        list of str or None
+            The name of code 0, of code 1, ...; None if the field has no
+            codes.
+
+        Raises
+        ------
+        KeyError
+            There is no such field.
+        """
         for i, (name, *_) in enumerate(self._engine.fields):
             if name == field:
                 return self._engine.labels(i)
         raise KeyError(field)
 
     def about(self):
-        """What `penstock inspect` says of the data: {fact: value}."""
+        """Facts about the data, as ``penstock inspect`` prints them.
+
+        Returns
+        -------
+        dict of str to str
+        """
         return self._engine.about()
 
     def path_of(self, sample):
-        """The file that holds a sample."""
+        """Path of the file that contains a sample.
+
+        Examples
+        --------
+        >>> loader.path_of(3)
+        'x.npy'
+        """
         return self._engine.object_name(sample)
 
     def stats(self):
-        """What happened so far: counts, bytes, seconds (of threads: summed),
-        and percentiles of what next() waited."""
+        """Counters since the loader was opened.
+
+        Returns
+        -------
+        dict of str to float
+            Counts, bytes, seconds (of threads: summed) and percentiles of the
+            wait for a batch.
+
+        Examples
+        --------
+        >>> loader.stats()["nbatches"] >= 0
+        True
+        """
         out = self._engine.stats()
         for p in (50, 90, 99, 100):
             out[f"wait_p{p}_s"] = self._engine.wait_percentile(p)
         return out
 
     def skipped(self):
-        """[(sample, file, why)] that on_error= left out or replaced."""
+        """List of (sample, file, reason) that `on_error` skipped or replaced."""
         return self._engine.skipped()
 
-    # -- the end --
+    # -- closing --
 
     def close(self):
-        """Ends all threads. Batches and arrays stay valid."""
+        """End all threads. Batches and arrays stay valid."""
         if self._thread:
             self._thread.stop()
         self._engine.close()
 
     @property
     def closed(self):
+        """True after `close`."""
         return self._engine.closed
 
     def __enter__(self):

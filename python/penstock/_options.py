@@ -1,7 +1,6 @@
-"""Keyword arguments become settings of the engine.
+"""Turn keyword arguments into settings of the engine.
 
-The names, and which implementation has which option, come from the library
-itself, so nothing is listed here twice.
+The library itself lists the names, and which implementation has which option.
 """
 import os
 import warnings
@@ -10,32 +9,32 @@ from . import _penstock
 from ._penstock import SettingError
 
 KINDS = ("format", "store", "sampler")
-# Settings that may be given as arrays, which the engine reads from files.
+# Settings that accept arrays, which are passed to the engine as files.
 ARRAYS = ("subset", "weights", "labels", "lengths")
 
 
 def paths_of(path):
-    """A path, or several, as a list of str."""
+    """One or more paths as a list of str."""
     if isinstance(path, (str, bytes, os.PathLike)):
         path = [path]
     if isinstance(path, (set, frozenset)):
         raise TypeError("a set of paths has no order, and the order of paths "
-                        "is that of samples: give a list")
+                        "is the order of samples; pass a list")
     try:
         return [os.fsdecode(p) for p in path]
     except TypeError:
-        raise TypeError(f"a path or several are needed, not {path!r}") \
+        raise TypeError(f"path must be a path or a list of paths, not {path!r}") \
             from None
 
 
 def warn(engine):
-    """Says what is doubtful about the data, as Python has it."""
+    """Report doubtful data as Python warnings."""
     for where, what in engine.warnings()[:10]:
         warnings.warn(f"penstock: {where}: {what}", stacklevel=3)
 
 
 def text_of(value):
-    """A value as one would write it on the command line."""
+    """A value as written on the command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, bytes, os.PathLike)):
@@ -63,8 +62,8 @@ def cache_dir():
 
 
 def keep_file(data, suffix):
-    """Writes bytes to a file that is named by its content, so that the same
-    list is the same setting the next time, and a saved state fits."""
+    """Write bytes to a file named by its content, so that the same list is the
+    same setting next time, and a saved state still fits."""
     import hashlib
     import tempfile
     name = hashlib.sha256(data).hexdigest()[:32] + suffix
@@ -89,7 +88,7 @@ def array_file(value):
     import numpy
     a = numpy.asarray(value)
     if a.ndim != 1 or a.dtype.kind not in "biuf":
-        raise SettingError("a list of numbers or booleans is needed, not "
+        raise SettingError("expected a list of numbers or booleans, not "
                            f"{a.ndim} axes of {a.dtype}")
     out = io.BytesIO()
     numpy.save(out, numpy.ascontiguousarray(a))
@@ -97,18 +96,18 @@ def array_file(value):
 
 
 def lines_file(names):
-    """Names, one a line, as an @list."""
+    """Names, one per line, as an @list."""
     return "@" + keep_file("".join(f"{n}\n" for n in names).encode(), ".txt")
 
 
 def first_of(path):
-    """The first path of an @list, or that a glob matches, or as it is."""
+    """The first path of an @list or of a glob, or the path itself."""
     if path.startswith("@"):
         try:
             with open(path[1:], "rb") as f:
                 names = [n for n in map(bytes.strip, f) if n]
         except OSError:
-            return path  # the engine says so
+            return path  # the engine reports it
         return os.path.join(os.path.dirname(path[1:]),
                             os.fsdecode(names[0])) if names else path
     if any(c in path for c in "*?[") and not os.path.exists(path):
@@ -118,7 +117,7 @@ def first_of(path):
 
 
 def format_of(path):
-    """The format the engine will take, by names; None: only it can tell."""
+    """The format by file name; None if only the engine can determine it."""
     path = first_of(first_of(path))
     path = path.rstrip("/") or "/"
     found = _penstock.format_for(path)
@@ -146,13 +145,13 @@ def _sampler_of(settings):
 
 
 def _reads(options):
-    """Without what only matters when writing."""
+    """The options that matter for reading."""
     return {k for k, (_, about) in options.items()
             if not about.startswith("writing")}
 
 
 def chosen(paths, settings):
-    """{kind: (name, options)} of what the settings choose."""
+    """{kind: (name, options)} that the settings select."""
     out = {}
     for kind in KINDS:
         name = settings.get(kind)
@@ -173,9 +172,9 @@ def _unknown(key, known, have):
         for name in _penstock.names(kind):
             if key in _reads(_penstock.options(kind, name)):
                 chosen_name = have[kind][0]
-                return (f"'{key}' is an option of {kind} '{name}', and "
+                return (f"'{key}' is an option of {kind} '{name}', but the "
                         f"{kind} is {chosen_name or 'not known'} here" +
-                        ("" if chosen_name else f": give {kind}="))
+                        ("" if chosen_name else f"; set {kind}="))
     near = difflib.get_close_matches(key, every, 1)
     if near:
         return f"unknown setting '{key}'; did you mean '{near[0]}'?"
@@ -183,12 +182,12 @@ def _unknown(key, known, have):
 
 
 def route(key, known, have):
-    """Where a keyword belongs: 'batch_size', 'format.output', ..."""
+    """The setting of a keyword: 'batch_size', 'format.output', ..."""
     if key == "dtype":
         return "format.dtype" if "dtype" in have["format"][1] else "cast"
     if key in known:
         return key
-    for kind in (*KINDS, "cache", "decode"):  # sampler_chunk=, or "sampler.chunk" in options=
+    for kind in (*KINDS, "cache", "decode"):  # sampler_chunk= or "sampler.chunk"
         if key.startswith((kind + "_", kind + ".")):
             return f"{kind}.{key[len(kind) + 1:]}"
     homes = [kind for kind in KINDS if key in have[kind][1]]

@@ -1,10 +1,10 @@
-"""Which rank this process is, and of how many."""
+"""The rank of this process and the number of ranks."""
 import os
 import sys
 
-# (rank, world) as launchers leave them in the environment: torchrun, Open MPI,
-# MPICH and Intel MPI, srun. SLURM's job-wide numbers are not asked: in a batch
-# script they are set, too, where there is one process.
+# (rank, world) in the environment of torchrun, Open MPI, MPICH and Intel MPI,
+# srun. Slurm's job-wide variables are not used: a batch script has them, too,
+# although it is a single process.
 PLACES = (
     ("RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -14,8 +14,8 @@ PLACES = (
 
 
 def find():
-    """(rank, world) from torch.distributed, if it is in use, else from the
-    environment of the launcher, else (0, 1)."""
+    """(rank, world) from torch.distributed if it is initialised, otherwise from
+    the launcher's environment, otherwise (0, 1)."""
     torch = sys.modules.get("torch.distributed")
     if torch and torch.is_available() and torch.is_initialized():
         return torch.get_rank(), torch.get_world_size()
@@ -27,7 +27,7 @@ def find():
 
 
 def settle(rank, world):
-    """What was given, or else what is found."""
+    """The given values, or those of `find`."""
     if rank is None and world is None:
         return find()
     return rank or 0, 1 if world is None else world

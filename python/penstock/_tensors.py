@@ -1,8 +1,8 @@
-"""A dictionary of arrays on disk, mapped into memory.
+"""Arrays on disk, mapped into memory.
 
-The files are plain .npy files, one an array, and a small JSON file: nothing
-here is needed to read them. A store that is being made is not under its name
-before close(), so what is there is whole.
+The files are plain .npy files, one per array, and a small JSON file, so any
+program can read them. A new store gets its name in close(), so a store that
+exists is complete.
 """
 import json
 import mmap
@@ -17,9 +17,9 @@ from ._penstock import DataError, SettingError
 
 ABOUT = "store.json"
 FORMAT = "penstock-tensors"
-HEADER = 4096       # data is aligned, and the header can be written again
-SHARED = 1 << 18    # bytes from which on several threads copy
-PIECE = 1 << 24     # bytes written at once
+HEADER = 4096       # aligns the data, and can be rewritten in place
+SHARED = 1 << 18    # from this size, several threads copy
+PIECE = 1 << 24     # bytes per write
 _INT64 = numpy.dtype("i8")
 
 
@@ -28,7 +28,7 @@ def _flat(tree, prefix=""):
     out = {}
     for key, value in tree.items():
         if not isinstance(key, str):
-            raise SettingError(f"keys are strings, not {key!r}")
+            raise SettingError(f"keys must be strings, not {key!r}")
         if isinstance(value, dict):
             out.update(_flat(value, prefix + key + "/"))
         else:
@@ -56,7 +56,7 @@ def _check_key(key):
 
 
 def _header(shape, dtype):
-    """What an .npy file begins with, filled up to HEADER bytes."""
+    """The header of an .npy file, padded to HEADER bytes."""
     about = numpy.lib.format.dtype_to_descr(dtype)
     text = (f"{{'descr': {about!r}, 'fortran_order': False, "
             f"'shape': {tuple(shape)!r}, }}").encode("latin1")
@@ -68,7 +68,7 @@ def _header(shape, dtype):
 
 
 class _File:
-    """One array: an .npy file with room for some rows."""
+    """One array: an .npy file with space for some rows."""
 
     def __init__(self, path, row, dtype, rows, mode):
         self.path = path
@@ -81,8 +81,8 @@ class _File:
         self.fd = os.open(path, flags | os.O_CLOEXEC, 0o666)
         self.rows = 0
         self.array = None
-        # rows from here on have no memory yet: a mapping would fault them in
-        # page by page, which costs several times what writing them does
+        # rows from here on have no pages yet: faulting them in one by one
+        # costs several times as much as writing them
         self.fresh = 0 if mode == "w" else rows
         if mode == "w":
             self.reserve(rows)
@@ -90,12 +90,12 @@ class _File:
             self.map(rows)
 
     def reserve(self, rows):
-        """Room on disk, so that a full one is an error and not a signal."""
+        """Allocate disk space, so that a full disk is an error, not a signal."""
         size = HEADER + rows * self.bytes
         try:
             os.posix_fallocate(self.fd, 0, size)
         except OSError as e:
-            if e.errno not in (95, 22):     # where the file system cannot
+            if e.errno not in (95, 22):     # not supported here
                 raise
             os.ftruncate(self.fd, size)
         self.map(rows)
@@ -103,7 +103,7 @@ class _File:
     def map(self, rows):
         size = HEADER + rows * self.bytes
         if os.fstat(self.fd).st_size < size:
-            raise DataError(f"{self.path}: is shorter than {ABOUT} says")
+            raise DataError(f"{self.path}: shorter than {ABOUT} specifies")
         access = mmap.ACCESS_WRITE if self.writes else mmap.ACCESS_READ
         memory = mmap.mmap(self.fd, size, access=access)
         self.array = numpy.frombuffer(
@@ -112,21 +112,21 @@ class _File:
         self.rows = rows
 
     def put(self, start, value):
-        """Rows that have no memory yet."""
+        """Write rows that have no pages yet."""
         at, left = HEADER + start * self.bytes, memoryview(value).cast("B")
         while left:
             n = os.pwrite(self.fd, left[:PIECE], at)
             at, left = at + n, left[n:]
 
     def settle(self, rows, sync):
-        """The header says how many rows there are, and the file has them."""
+        """Write the number of rows to the header."""
         os.pwrite(self.fd, _header((rows,) + self.row, self.dtype), 0)
         if sync:
             os.fsync(self.fd)
 
     def cut(self, rows):
-        """Views of rows that are no longer there must not be touched, so this
-        is done only when the store is closed."""
+        """Truncate the file. Views of removed rows must not be accessed, so
+        this is done only when the store is closed."""
         if rows < self.rows:
             os.ftruncate(self.fd, HEADER + rows * self.bytes)
 
@@ -146,10 +146,10 @@ def _read_header(path):
             shape, fortran, dtype = \
                 numpy.lib.format.read_array_header_1_0(f)
         except ValueError as e:
-            raise DataError(f"{path}: is not an array of this store: {e}") \
+            raise DataError(f"{path}: not an array of this store: {e}") \
                 from None
         if fortran or f.tell() != HEADER or not shape or dtype.hasobject:
-            raise DataError(f"{path}: is not an array of this store")
+            raise DataError(f"{path}: not an array of this store")
     return shape, dtype
 
 
@@ -159,8 +159,11 @@ def _discard(path):
 
 
 class Column:
-    """One array of a store. Slices are views; lists and masks are copies,
-    made by several threads. numpy.asarray() is all of it, as a view."""
+    """One array of a `TensorStore`.
+
+    Slices are views; lists and masks are copies, made by several threads.
+    `numpy.asarray` returns a view of the entire array.
+    """
 
     def __init__(self, store, key):
         self._store = store
@@ -174,10 +177,12 @@ class Column:
 
     @property
     def shape(self):
+        """Shape, with the number of rows first."""
         return (len(self._store),) + self._store._files[self._key].row
 
     @property
     def dtype(self):
+        """Element type."""
         return self._store._files[self._key].dtype
 
     def __len__(self):
@@ -202,9 +207,15 @@ def _is_list(i):
 
 
 class TensorStore:
-    """A dictionary of arrays on disk, all of the same length, mapped into
-    memory: filled in place, from any number of threads, and read by index.
+    """Arrays of equal length on disk, mapped into memory.
 
+    They are filled in place, by any number of threads, and read by index. Make
+    one with `create` or `open`. A new store gets its name in `close` (or at
+    the end of a ``with`` block without an exception); before, nothing exists
+    under its name. A store opened with mode "r+" is changed in place.
+
+    Examples
+    --------
     >>> with penstock.TensorStore.create(
     ...         data / "replay", {"x": ((3, 4), "float32"),
     ...                           "next/x": ((3, 4), "float32"),
@@ -217,10 +228,6 @@ class TensorStore:
     (array([11.,  0., 99.]), (3, 3, 4))
     >>> numpy.load(data / "replay" / "next" / "x.npy").shape
     (100, 3, 4)
-
-    A store is under its name only after close() (or `with`, without an
-    exception); before, nothing is there. Opened with mode "r+" it is changed
-    in place.
     """
 
     def __init__(self, *unused):
@@ -228,18 +235,39 @@ class TensorStore:
 
     @classmethod
     def create(cls, path, arrays, length=0, *, overwrite=False):
-        """A new store: arrays is {key: (shape of a row, dtype)}; keys may be
-        nested, by dicts or with slashes."""
+        """Create a store.
+
+        Parameters
+        ----------
+        path : path
+            A directory that does not exist.
+        arrays : dict
+            ``{key: (shape of a row, dtype)}``. Keys may be nested, as dicts
+            or with slashes.
+        length : int
+            Number of rows; new rows are zero.
+        overwrite : bool
+            Replace an existing store when this one is closed.
+
+        Returns
+        -------
+        TensorStore
+
+        Raises
+        ------
+        FileExistsError
+            `path` exists and `overwrite` is False.
+        """
         path = os.fspath(path)
         if os.path.lexists(path) and not overwrite:
-            raise FileExistsError(f"{path}: is there already; remove it or "
-                                  "say overwrite=True")
+            raise FileExistsError(f"{path}: already exists; remove it or pass "
+                                  "overwrite=True")
         rows = {}
         for key, (shape, dtype) in _flat(arrays).items():
             shape = (shape,) if isinstance(shape, int) else tuple(shape)
             rows[_check_key(key)] = shape, numpy.dtype(dtype)
         if not rows:
-            raise SettingError("a store has at least one array")
+            raise SettingError("a store needs at least one array")
         self = object.__new__(cls)
         self._start(path, "w", length)
         above, name = os.path.split(os.path.abspath(path))
@@ -263,9 +291,25 @@ class TensorStore:
 
     @classmethod
     def open(cls, path, mode="r"):
-        """A store that is there: "r" to read, "r+" to change it in place."""
+        """Open an existing store.
+
+        Parameters
+        ----------
+        path : path
+        mode : "r" or "r+"
+            "r" to read, "r+" to change it in place.
+
+        Returns
+        -------
+        TensorStore
+
+        Raises
+        ------
+        DataError
+            The files do not form a store.
+        """
         if mode not in ("r", "r+"):
-            raise SettingError(f"mode '{mode}' is neither 'r' nor 'r+'")
+            raise SettingError(f"mode must be 'r' or 'r+', not '{mode}'")
         path = os.fspath(path)
         with open(os.path.join(path, ABOUT), encoding="utf-8") as f:
             try:
@@ -275,7 +319,7 @@ class TensorStore:
             except (ValueError, KeyError, TypeError):
                 known = False
         if not known or length < 0 or not keys:
-            raise DataError(f"{path}: {ABOUT} is not that of a store")
+            raise DataError(f"{path}: {ABOUT} does not describe a store")
         self = object.__new__(cls)
         self._start(path, mode, length)
         try:
@@ -300,17 +344,18 @@ class TensorStore:
         self._open = True
 
     def _simplify(self):
-        """No key is nested, and all arrays have buffers."""
+        """Note whether no key is nested and all arrays have buffers."""
         self._simple = len(self._files) <= 64 and not any(
             "/" in key or f.dtype.kind in "mMV" or not f.bytes
             for key, f in self._files.items())
 
-    # -- what there is --
+    # -- properties --
 
     def __len__(self):
         return self._length
 
     def keys(self):
+        """List of the keys, nested ones with slashes."""
         return list(self._files)
 
     def __contains__(self, key):
@@ -318,6 +363,7 @@ class TensorStore:
 
     @property
     def path(self):
+        """The directory of the store."""
         return self._path
 
     def __repr__(self):
@@ -335,7 +381,7 @@ class TensorStore:
     # -- reading --
 
     def __getitem__(self, i):
-        """A key gives its array; a number, slice, list or mask gives those
+        """A key returns its array; a number, slice, list or mask returns these
         rows of all arrays, as a dict."""
         if isinstance(i, str):
             if i in self._files:
@@ -350,9 +396,28 @@ class TensorStore:
         return _nested({k: self._view(k)[i] for k in self._files})
 
     def gather(self, ids, out=None):
-        """Rows by a list, an array or a mask, copied by several threads into
-        memory that is used again when its arrays are gone, or into out, a
-        dict of arrays."""
+        """Copy rows of all arrays, with several threads.
+
+        Parameters
+        ----------
+        ids : list, array or mask
+            The rows.
+        out : dict of arrays, optional
+            Where to copy. By default, into memory that is reused once its
+            arrays are unreferenced.
+
+        Returns
+        -------
+        dict of arrays
+
+        Examples
+        --------
+        >>> with penstock.TensorStore.create(data / "g", {"x": ((), "i4")},
+        ...                                  length=4) as ts:
+        ...     ts["x"][:] = [10, 11, 12, 13]
+        ...     ts.gather([3, 1])["x"]
+        array([13, 11], dtype=int32)
+        """
         if out is not None and self._gather_at_once(ids, out):
             return out
         return _nested(self._gather(list(self._files), ids,
@@ -368,12 +433,12 @@ class TensorStore:
                                  f"{self._length} rows")
             a = a.nonzero()[0]
         if a.ndim != 1 or (a.dtype.kind not in "iu" and a.size):
-            raise IndexError("rows are asked for by a list of whole numbers")
+            raise IndexError("row numbers must be a list of integers")
         return numpy.ascontiguousarray(a, "i8")
 
     def _gather_at_once(self, ids, out):
-        """What is asked for in a loop: numbers in an array, all arrays of a
-        store that is filled, targets that fit. False: anything else."""
+        """Fast path for loops: integer array, all arrays of a filled store,
+        matching targets. False: not applicable."""
         if type(ids) is not numpy.ndarray or ids.dtype is not _INT64 or \
                 not self._simple or not self._open or \
                 out.keys() != self._files.keys():
@@ -400,14 +465,14 @@ class TensorStore:
                 if target.dtype != source.dtype or \
                         target.shape != (n,) + source.shape[1:]:
                     raise ValueError(
-                        f"out['{key}'] has to be {source.dtype} "
+                        f"out['{key}'] must be {source.dtype} "
                         f"{(n,) + source.shape[1:]}")
             made[key] = target
             if n and not self._length:
                 raise IndexError("the store is empty")
             if not target.nbytes:
                 continue
-            if source.dtype.kind in "mMV":  # no buffers of these kinds
+            if source.dtype.kind in "mMV":  # these have no buffers
                 source = source.view("u1").reshape(len(source), -1)
                 target = target.view("u1").reshape(n, -1)
             sources.append(source)
@@ -420,8 +485,8 @@ class TensorStore:
 
     def _write(self, key, i, value):
         if self._mode == "r":
-            raise ValueError("the store was opened to be read: open it with "
-                             "mode='r+' to change it")
+            raise ValueError("the store is read-only; open it with mode='r+' "
+                             "to change it")
         file, to = self._file(key), self._view(key)
         if not isinstance(i, slice) or i.step not in (None, 1):
             to[i] = value
@@ -441,7 +506,7 @@ class TensorStore:
             _penstock.gather([value], [to], None)
 
     def __setitem__(self, i, values):
-        """Rows of some or all arrays: ts[a:b] = {"x": ..., ...}"""
+        """Set rows of some or all arrays: ``ts[a:b] = {"x": ..., ...}``."""
         if isinstance(i, str):
             self._write(i, slice(None), values)
             return
@@ -453,10 +518,20 @@ class TensorStore:
             self._write(key, i, value)
 
     def reserve(self, n):
-        """n rows more at the end; returns the first. Threads that append at
-        once take turns here only, and then write where they may."""
+        """Add rows at the end, for concurrent writers.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        int
+            The number of the first new row. Threads that append concurrently
+            synchronise only here, and then write their own rows.
+        """
         if self._mode == "r":
-            raise ValueError("the store was opened to be read")
+            raise ValueError("the store is read-only")
         with self._lock:
             start, end = self._length, self._length + n
             for file in self._files.values():
@@ -467,34 +542,50 @@ class TensorStore:
         return start
 
     def grow(self, length):
-        """Rows up to this length; new ones are zero."""
+        """Add rows, which are zero, up to this length."""
         if length < self._length:
-            raise ValueError("a store does not shrink")
+            raise ValueError("a store cannot shrink")
         self.reserve(length - self._length)
 
     def append(self, values):
-        """Rows at the end: {key: array of rows}; returns the first's number.
+        """Append rows.
+
+        Parameters
+        ----------
+        values : dict
+            ``{key: array of rows}`` with all keys of the store.
+
+        Returns
+        -------
+        int
+            The number of the first new row.
         """
         if self._mode == "r":
-            raise ValueError("the store was opened to be read")
+            raise ValueError("the store is read-only")
         flat = {k: numpy.asarray(v) for k, v in _flat(values).items()}
         if set(flat) != set(self._files):
             odd = sorted(set(flat) ^ set(self._files))
-            raise KeyError(f"all arrays have to be given, and no others: "
-                           f"{', '.join(odd)}")
+            raise KeyError("values must have exactly the keys of the store; "
+                           f"missing or unknown: {', '.join(odd)}")
         lengths = {len(v) if v.ndim else -1 for v in flat.values()}
         if len(lengths) != 1 or -1 in lengths:
-            raise ValueError("arrays of one length are needed")
+            raise ValueError("all arrays must have the same length")
         n = lengths.pop()
         start = self.reserve(n)
         for key, value in flat.items():
             self._write(key, slice(start, start + n), value)
         return start
 
-    # -- the end --
+    # -- closing --
 
     def flush(self, sync=False):
-        """Writes down how long it is; sync: it survives a power cut."""
+        """Write the current length to the files.
+
+        Parameters
+        ----------
+        sync : bool
+            Also sync the files, so that they survive a power failure.
+        """
         if self._mode == "r":
             return
         where = self._part or self._path
@@ -514,7 +605,7 @@ class TensorStore:
             os.replace(path + ".part", path)
 
     def close(self, sync=False, _settle=True):
-        """The store is whole now, and under its name."""
+        """Complete the store and give it its name; `sync` as in `flush`."""
         if not self._open:
             return
         if _settle:
@@ -537,7 +628,7 @@ class TensorStore:
             _discard(old)
 
     def discard(self):
-        """A store that is being made is dropped; nothing stays."""
+        """Drop a new store; nothing is left behind."""
         self._open = False
         for file in self._files.values():
             file.close()

@@ -1,6 +1,8 @@
-"""In the place of torch.utils.data.DataLoader: the same arguments, threads of
-the engine instead of worker processes.
+"""A drop-in for torch.utils.data.DataLoader, with threads of the engine instead
+of worker processes.
 
+Examples
+--------
 >>> from penstock.torch import DataLoader
 >>> loader = DataLoader(data / "x.npy", batch_size=256, shuffle=True)
 >>> for batch in loader:
@@ -31,15 +33,36 @@ def _ignored(name, why):
 
 
 def collate(samples):
-    """collate_fn for PyTorch's own DataLoader over a penstock.Dataset: what
-    was fetched together is a batch already."""
+    """A collate_fn for PyTorch's own DataLoader over a `penstock.Dataset`.
+
+    Samples that were fetched together are already a batch; it is returned as
+    tensors without a copy.
+
+    Parameters
+    ----------
+    samples : list
+        What DataLoader passes.
+
+    Returns
+    -------
+    dict of str to torch.Tensor
+
+    Examples
+    --------
+    >>> import torch
+    >>> from penstock.torch import collate
+    >>> loader = torch.utils.data.DataLoader(
+    ...     penstock.Dataset(data / "x.npy"), 100, collate_fn=collate)
+    >>> next(iter(loader))["x"].shape
+    torch.Size([100, 8])
+    """
     if isinstance(samples, Samples):
         return samples.batch.torch()
     return torch.utils.data.default_collate(samples)
 
 
 class _Order:
-    """Stands where a sampler does: set_epoch() is what is called on it."""
+    """Takes the place of a sampler, for code that calls its set_epoch()."""
 
     def __init__(self, loader):
         self._loader = loader
@@ -48,37 +71,37 @@ class _Order:
         self._loader.set_epoch(epoch)
 
     def __len__(self):
-        """Samples of this rank, as PyTorch's samplers have it."""
+        """Number of samples of this rank, as in PyTorch's samplers."""
         loader = self._loader
         return -(-loader._engine.state()["length"] // loader.world)
 
 
 class _Batches(Loader):
-    """An epoch without a batch is none of PyTorch's errors."""
+    """An epoch without a batch is not an error in PyTorch."""
     _empty = True
 
 
 def _check_sizes(batch_size, batch_sampler, drop_last, timeout):
-    """What PyTorch refuses, too."""
+    """Raise for values that PyTorch rejects, too."""
     if batch_sampler is not None:
         return
     if batch_size is None:
         if drop_last:
-            raise ValueError("batch_size=None takes samples one by one: "
-                             "drop_last has no meaning then")
+            raise ValueError("drop_last= cannot be combined with "
+                             "batch_size=None, which yields single samples")
     elif isinstance(batch_size, bool) or not hasattr(batch_size, "__index__") \
             or batch_size < 1:
-        raise ValueError(f"batch_size is a whole number from 1 on, not "
+        raise ValueError("batch_size must be a positive integer, not "
                          f"{batch_size!r}")
     if timeout < 0:
-        raise ValueError("timeout is not below 0")
+        raise ValueError("timeout must not be negative")
 
 
 def _draw(generator, rank, world):
-    """A seed out of PyTorch's generator, as its own samplers take theirs: it
-    moves the generator on, so loaders differ from one another. Ranks need one
-    order: all take what rank 0 drew. Ranks that PyTorch does not connect take
-    0, as its DistributedSampler does."""
+    """Draw a seed from PyTorch's generator, as its own samplers do, so that
+    loaders differ from one another. Ranks need one order: all use the draw of
+    rank 0. Ranks that PyTorch does not connect use 0, as its
+    DistributedSampler does."""
     dist = torch.distributed
     if world > 1 and not (
             dist.is_available() and dist.is_initialized() and
@@ -92,7 +115,7 @@ def _draw(generator, rank, world):
 
 
 class _Asked:
-    """Batches of given indices, fetched ahead, in the order given."""
+    """Batches of the given indices, prefetched in the given order."""
 
     def __init__(self, dataset, depth, threads):
         self._dataset = dataset
@@ -100,8 +123,8 @@ class _Asked:
         self._threads = threads
         self._engine = None
         self._most = 0
-        self._under_way = 0     # batches asked for and not taken
-        self._run = 0           # number of the iteration that may go on
+        self._under_way = 0     # batches in flight
+        self._run = 0           # number of the current iteration
 
     def _open(self, n):
         ds = self._dataset
@@ -119,8 +142,8 @@ class _Asked:
             return
         if self._engine is None:
             raise ValueError("the loader was closed")
-        raise RuntimeError("another iteration over this loader was begun; "
-                           "open two loaders to iterate twice at a time")
+        raise RuntimeError("another iteration over this loader has started; "
+                           "open two loaders to iterate concurrently")
 
     def _next(self, run):
         self._check(run)
@@ -128,19 +151,19 @@ class _Asked:
         return self._engine.next()
 
     def iterate(self, groups):
-        """A batch for each list of indices."""
+        """Yield a batch for each list of indices."""
         length = len(self._dataset)
         self._run += 1
         run = self._run
-        if self._under_way:     # of an iteration that was left and not ended
+        if self._under_way:     # of an abandoned iteration
             self._drop()
         try:
             for ids in groups:
                 wanted = numbers_of(ids, length)
                 if not wanted:
-                    raise IndexError("an empty batch was asked for")
+                    raise IndexError("the sampler yielded an empty batch")
                 while self._under_way and len(wanted) > self._most:
-                    yield self._next(run)   # of the smaller engine
+                    yield self._next(run)   # from the smaller engine
                 self._check(run)
                 self._open(len(wanted)).ask(wanted)
                 self._under_way += 1
@@ -150,7 +173,7 @@ class _Asked:
             while self._under_way:
                 yield self._next(run)
         finally:
-            # left early: what was asked for is not wanted
+            # abandoned: drop what was requested
             if self._under_way and run == self._run:
                 self._drop()
 
@@ -166,20 +189,47 @@ class _Asked:
 
 
 class DataLoader:
-    """torch.utils.data.DataLoader's arguments; yields dicts of tensors that
-    look into the engine's memory, without a copy.
+    """Yield batches as dicts of tensors, without a copy.
 
-    dataset      a path, several, or a penstock.Dataset
-    num_workers  threads; 0: as many as CPUs
-    batch_size   None: samples one by one
-    sampler      indices in the order to load, batch_sampler lists of them;
-                 without them the engine has its own order (shuffle=), shared
-                 out among ranks
-    seed         of that order; else one is drawn from generator, or from
-                 PyTorch's own (torch.manual_seed() counts), once a loader
-    collate_fn   called with a list of samples (dicts of tensors)
-    tuples       True: a tuple of tensors instead of a dict
-    Other keyword arguments are settings of penstock.Loader.
+    It takes the arguments of `torch.utils.data.DataLoader`. `worker_init_fn`,
+    `multiprocessing_context`, `persistent_workers`, `timeout` and `in_order`
+    have no effect and are ignored with a warning.
+
+    Parameters
+    ----------
+    dataset : path, list of paths, or penstock.Dataset
+    batch_size : int or None
+        None yields single samples.
+    shuffle : bool or str, optional
+        As in `penstock.Loader`; the engine's own order, divided among ranks.
+    sampler, batch_sampler : iterable, optional
+        Indices, or lists of indices, which are followed exactly and
+        prefetched.
+    num_workers : int
+        Threads; 0 for one per CPU.
+    collate_fn : callable, optional
+        Called with a list of samples (dicts of tensors).
+    generator : torch.Generator, optional
+        The source of the seed, drawn once per loader, unless `seed` is set.
+        Default: PyTorch's own generator, so torch.manual_seed() is respected.
+    prefetch_factor : int, optional
+        Batches to prefetch per worker.
+    seed : int, optional
+        Seed of the order.
+    rank, world : int, optional
+        As in `penstock.Loader`.
+    tuples : bool
+        Yield a tuple of tensors instead of a dict.
+    **settings
+        Settings of `penstock.Loader`.
+
+    Examples
+    --------
+    >>> from penstock.torch import DataLoader
+    >>> with DataLoader(data / "x.npy", 64, shuffle=True, tuples=True) as loader:
+    ...     x, = next(iter(loader))
+    >>> x.shape
+    torch.Size([64, 8])
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None,
@@ -191,28 +241,28 @@ class DataLoader:
                  in_order=True, seed=None, rank=None, world=None,
                  tuples=False, **settings):
         for name, value, why in (
-                ("worker_init_fn", worker_init_fn, "there are no workers"),
+                ("worker_init_fn", worker_init_fn, "there are no worker processes"),
                 ("multiprocessing_context", multiprocessing_context,
-                 "there are no processes"),
+                 "there are no worker processes"),
                 ("persistent_workers", persistent_workers,
-                 "threads stay over epochs anyway"),
-                ("timeout", timeout, "nothing can get stuck between processes"),
-                ("in_order", not in_order, "batches come in order")):
+                 "threads always persist across epochs"),
+                ("timeout", timeout, "there are no worker processes to wait for"),
+                ("in_order", not in_order, "batches always come in order")):
             if value:
                 _ignored(name, why)
         if isinstance(dataset, torch.utils.data.Dataset):
-            raise TypeError("penstock.torch.DataLoader reads files: give it a "
-                            "path or a penstock.Dataset; Python data sets are "
-                            "for torch.utils.data.DataLoader")
+            raise TypeError("penstock.torch.DataLoader reads files; pass a "
+                            "path or a penstock.Dataset, or use "
+                            "torch.utils.data.DataLoader for this data set")
         if batch_sampler is not None and (
                 batch_size != 1 or shuffle or sampler is not None or drop_last):
-            raise ValueError("batch_sampler excludes batch_size, shuffle, "
-                             "sampler and drop_last")
+            raise ValueError("batch_sampler= cannot be combined with "
+                             "batch_size=, shuffle=, sampler= or drop_last=")
         if sampler is not None and shuffle:
-            raise ValueError("sampler excludes shuffle")
+            raise ValueError("sampler= cannot be combined with shuffle=")
         _check_sizes(batch_size, batch_sampler, drop_last, timeout)
         if batch_sampler is not None:
-            batch_size = None   # as PyTorch says it
+            batch_size = None   # as in PyTorch
         if isinstance(dataset, Dataset):
             settings = {**dataset.settings, **settings}
             self._dataset = dataset
@@ -236,8 +286,8 @@ class DataLoader:
         self._tuples = tuples
         self._single = batch_size is None and batch_sampler is None and \
             not (settings.get("batch_tokens") or settings.get("pack"))
-        self._skip = 0      # batches to leave out after load_state_dict()
-        self._given = 0     # batches of this epoch the user has got
+        self._skip = 0      # batches to skip after load_state_dict()
+        self._given = 0     # batches yielded in this epoch
         self._loader = self._asked = None
         ahead = (prefetch_factor or 0) * max(num_workers, 1)
         if sampler is None and batch_sampler is None:
@@ -258,21 +308,21 @@ class DataLoader:
         settings = {"threads": self.num_workers, **settings}
         size = 1 if self._single else self.batch_size
         if settings.get("batch_tokens") and size == 1:
-            size = None     # nobody said: as many as fit
+            size = None     # not set: as many as fit
         shuffle = bool(shuffle) if shuffle in (None, True, False) else shuffle
         self._make = partial(_Batches, paths, size, shuffle, rank=rank,
                              world=world, drop_last=self.drop_last or None,
                              **settings)
         self._loader = self._make(seed=seed % 2**63)
         if self.drop_last and not len(self._loader):
-            warnings.warn("penstock: the samples do not fill a batch, and "
-                          "drop_last=True drops what does not fill one: "
-                          "there are no batches", stacklevel=3)
+            warnings.warn("penstock: no batches: the samples do not fill one, "
+                          "and drop_last=True drops incomplete batches",
+                          stacklevel=3)
         self.sampler = _Order(self._loader)
 
     @property
     def dataset(self):
-        """The data set by index; opened when it is asked for."""
+        """The samples by index, as a `penstock.Dataset`; opened on first use."""
         if self._dataset is None:
             self._dataset = Dataset(self._paths, **self._kept)
         return self._dataset
@@ -280,7 +330,7 @@ class DataLoader:
     # -- iterating --
 
     def _groups(self):
-        """Lists of indices, as the samplers give them."""
+        """Yield the lists of indices of the samplers."""
         if self.batch_sampler is not None:
             yield from self.batch_sampler
             return
@@ -306,7 +356,7 @@ class DataLoader:
             islice(self._groups(), skip, None)), skip)
 
     def _finish(self, batches, skip=0):
-        """What is made of a batch."""
+        """Convert batches to what the user gets."""
         single = self._single
         take = _penstock.Batch.torch
         collate_fn, pin, tuples = self.collate_fn, self.pin_memory, self._tuples
@@ -344,10 +394,10 @@ class DataLoader:
         return n // self.batch_size if self.drop_last else \
             -(-n // self.batch_size)
 
-    # -- where it stands --
+    # -- position --
 
     def set_epoch(self, epoch):
-        """The next iteration is this epoch."""
+        """Make the next iteration this epoch (from 0)."""
         if self._loader is not None:
             self._loader.set_epoch(epoch)
             return
@@ -357,16 +407,21 @@ class DataLoader:
                 s.set_epoch(epoch)
 
     def state_dict(self):
-        """Where you are, after the last batch you got. Without a sampler it
-        holds the seed."""
+        """The position after the last batch that was received.
+
+        Without a sampler it includes the seed; with one it counts batches.
+        """
         if self._loader is not None:
             return self._loader.state_dict()
         return {"batches": self._given}
 
     def load_state_dict(self, state):
-        """Goes on from there, in the order of the state. With a sampler of your own: its next iteration
-        has to be the one that was left, whose first batches are passed over
-        without being read."""
+        """Continue from a saved position, in the order of the state.
+
+        With a sampler of your own, its next iteration must repeat the
+        interrupted one; the batches already received are skipped without
+        being read.
+        """
         if self._loader is None:
             self._skip = self._given = int(state["batches"])
             return
@@ -375,7 +430,7 @@ class DataLoader:
                 None, self._loader.state_dict()["seed"]):
             self._loader.load_state_dict(state)
             return
-        other = self._make(seed=seed)   # the order that was left, not this one's
+        other = self._make(seed=seed)   # the order of the state
         try:
             other.load_state_dict(state)
         except BaseException:
@@ -385,10 +440,12 @@ class DataLoader:
         self._loader = self.sampler._loader = other
 
     def stats(self):
+        """Counters since the loader was opened; see `penstock.Loader.stats`."""
         engine = self._loader or self._asked._engine
         return engine.stats() if engine else {}
 
     def close(self):
+        """End all threads. Tensors stay valid."""
         for x in (self._loader, self._asked):
             if x is not None:
                 x.close()

@@ -1,6 +1,6 @@
 /*
- * Arrays: a pointer into a batch, a shape and a type, offered by the buffer
- * protocol and by DLPack. They do no arithmetic; NumPy and PyTorch do.
+ * Arrays: a pointer into a batch with a shape and a type, exported through the
+ * buffer protocol and DLPack. Arithmetic is left to NumPy and PyTorch.
  */
 #include "module.h"
 
@@ -13,9 +13,9 @@ struct array {
 	PyVarObject head;
 	struct pen_batch *batch;
 	void *data;
-	const int64_t *shapes;	/* padded, packed: of each sample; NULL */
-	const int64_t *offsets; /* packed: where samples begin; NULL */
-	bool before;		/* padded: filling comes first */
+	const int64_t *shapes;	/* padded, packed: of samples; or NULL */
+	const int64_t *offsets; /* packed: starts of samples; or NULL */
+	bool before;		/* padded: padding comes first */
 	Py_ssize_t nbytes;
 	uint32_t nrows, row_ndim; /* of shapes */
 	enum pen_dtype dtype;
@@ -24,7 +24,7 @@ struct array {
 	Py_ssize_t dims[1]; /* shape, then strides */
 };
 
-/* DLPack's own structures: dlpack.h, version 0, which all frameworks take. */
+/* From dlpack.h, version 0, which all frameworks accept. */
 struct dl_device {
 	int32_t type, id;
 };
@@ -54,7 +54,8 @@ struct dl_held {
 
 enum { DL_INT, DL_UINT, DL_FLOAT, DL_COMPLEX = 5, DL_BOOL };
 
-/* struct's letters; NumPy's for what struct has not. dl: code, or -1. */
+/* Format letters of struct, or NumPy's where struct has none. dl: code or -1.
+ */
 static const struct {
 	const char *letter;
 	int dl;
@@ -115,7 +116,7 @@ static int array_buffer(PyObject *self, Py_buffer *view, int flags)
 	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && a->ndim > 1) {
 		view->obj = NULL;
 		PyErr_SetString(PyExc_BufferError,
-				"the array is in C order, not Fortran's");
+				"the array is in C order, not Fortran order");
 		return -1;
 	}
 	*view = (Py_buffer){
@@ -125,7 +126,7 @@ static int array_buffer(PyObject *self, Py_buffer *view, int flags)
 		.ndim = a->ndim,
 		.internal = NULL,
 	};
-	/* in C order: who does not ask for a shape may do without */
+	/* in C order, so a caller may do without the shape */
 	if (flags & PyBUF_FORMAT)
 		view->format = (char *)(uintptr_t)types[a->dtype].letter;
 	if (flags & PyBUF_ND)
@@ -147,7 +148,7 @@ static void dl_delete(struct dl_managed *m)
 	free(h);
 }
 
-/* A capsule that nobody took; its name says so. */
+/* Only an unused capsule still has this name. */
 static void capsule_delete(PyObject *capsule)
 {
 	struct dl_managed *m;
@@ -189,7 +190,7 @@ static PyObject *capsule_of(struct array *a, int code)
 	return capsule;
 }
 
-/* stream, max_version, dl_device, copy: nothing here depends on them. */
+/* stream, max_version, dl_device and copy have no effect. */
 static PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kw)
 {
 	struct array *a = (struct array *)self;
@@ -198,7 +199,7 @@ static PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kw)
 	(void)kw;
 	if (types[a->dtype].dl < 0)
 		return PyErr_Format(PyExc_BufferError,
-				    "DLPack has no %s: use numpy.asarray()",
+				    "DLPack has no %s; use numpy.asarray()",
 				    pen_dtype_name(a->dtype));
 	return capsule_of(a, types[a->dtype].dl);
 }
@@ -210,7 +211,7 @@ static PyObject *array_dlpack_device(PyObject *self, PyObject *unused)
 	return Py_BuildValue("(ii)", 1, 0);
 }
 
-/* A function of another module, found once. */
+/* A function of another module, looked up once. */
 static PyObject *function(PyObject **kept, const char *module, const char *name)
 {
 	PyObject *m;
@@ -234,7 +235,7 @@ PyObject *penpy_to_numpy(PyObject *self, PyObject *unused)
 	return f ? PyObject_CallFunctionObjArgs(f, self, NULL) : NULL;
 }
 
-/* PyTorch's types that DLPack hands over as they are. */
+/* Types of PyTorch that DLPack transfers unchanged. */
 static bool torch_takes(enum pen_dtype t)
 {
 	return (t >= PEN_I8 && t <= PEN_I16) || t == PEN_I32 || t == PEN_I64 ||
@@ -267,7 +268,7 @@ static PyObject *numpy_then(PyObject *self, const char *method, PyObject *arg)
 
 	if (!np)
 		return NULL;
-	/* "O" would take a tuple apart */
+	/* "O" would unpack a tuple */
 	out = arg ? PyObject_CallMethod(np, method, "(O)", arg)
 		  : PyObject_CallMethod(np, method, NULL);
 	Py_DECREF(np);
@@ -319,7 +320,7 @@ static Py_ssize_t array_len(PyObject *self)
 	struct array *a = (struct array *)self;
 
 	if (!a->ndim) {
-		PyErr_SetString(PyExc_TypeError, "a number has no length");
+		PyErr_SetString(PyExc_TypeError, "a scalar has no length");
 		return -1;
 	}
 	return a->dims[0];
@@ -406,34 +407,38 @@ static PyObject *array_repr(PyObject *self)
 
 static PyMethodDef array_methods[] = {
 	{ "__dlpack__", (PyCFunction)(void (*)(void))array_dlpack,
-	  METH_VARARGS | METH_KEYWORDS, "A DLPack capsule, without a copy." },
+	  METH_VARARGS | METH_KEYWORDS,
+	  "Return a DLPack capsule, without a copy." },
 	{ "__dlpack_device__", array_dlpack_device, METH_NOARGS,
-	  "(1, 0): the CPU." },
+	  "The device of the memory: (1, 0), the CPU." },
 	{ "__array__", (PyCFunction)(void (*)(void))array_array,
-	  METH_VARARGS | METH_KEYWORDS, "For numpy.asarray()." },
+	  METH_VARARGS | METH_KEYWORDS,
+	  "Convert with numpy.asarray(), without a copy." },
 	{ "numpy", penpy_to_numpy, METH_NOARGS,
-	  "The same memory as a NumPy array." },
+	  "Return the same memory as a NumPy array." },
 	{ "torch", penpy_to_torch, METH_NOARGS,
-	  "The same memory as a PyTorch tensor. Types PyTorch has not are\n"
-	  "copied into the next larger one." },
-	{ "tolist", array_tolist, METH_NOARGS, "As nested lists." },
+	  "Return the same memory as a PyTorch tensor. Types that PyTorch "
+	  "lacks\n"
+	  "are copied to the next larger type." },
+	{ "tolist", array_tolist, METH_NOARGS, "Return nested lists." },
 	{ NULL, NULL, 0, NULL },
 };
 
 static PyGetSetDef array_fields[] = {
-	{ "shape", array_shape, NULL, "its lengths", NULL },
-	{ "dtype", array_dtype, NULL, "its type, as NumPy names it", NULL },
-	{ "ndim", array_ndim, NULL, "number of axes", NULL },
-	{ "nbytes", array_nbytes, NULL, "bytes", NULL },
+	{ "shape", array_shape, NULL, "Tuple of dimensions.", NULL },
+	{ "dtype", array_dtype, NULL, "Element type, as NumPy names it.",
+	  NULL },
+	{ "ndim", array_ndim, NULL, "Number of dimensions.", NULL },
+	{ "nbytes", array_nbytes, NULL, "Size in bytes.", NULL },
 	{ "shapes", array_shapes, NULL,
-	  "padded and packed fields: the shape each sample had; else None",
+	  "Padded and packed fields: the shape of each sample; otherwise None.",
 	  NULL },
 	{ "offsets", array_offsets, NULL,
-	  "packed fields: where each sample begins, counted through all rows; "
-	  "else None",
+	  "Packed fields: the offset of each sample, counted through all rows; "
+	  "otherwise None.",
 	  NULL },
 	{ "before", array_before, NULL,
-	  "padded fields: filling comes first, samples end their rows", NULL },
+	  "Padded fields: True if padding precedes the samples.", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 
@@ -446,9 +451,21 @@ static PyType_Slot array_slots[] = {
 	{ Py_mp_subscript, array_item },
 	{ Py_mp_length, array_len },
 	{ Py_bf_getbuffer, array_buffer },
-	{ Py_tp_doc, "An array in a batch: give it to numpy.asarray(),\n"
-		     "torch.from_dlpack() or memoryview(), which do not copy.\n"
-		     "It stays valid for as long as anyone looks at it." },
+	{ Py_tp_doc, "An array in a batch, returned by ``batch[\"x\"]``.\n"
+		     "\n"
+		     "Convert it with `numpy.asarray`, `torch.from_dlpack` or "
+		     "`memoryview`, which do\n"
+		     "not copy. The memory stays valid as long as the array or "
+		     "any view of it\n"
+		     "exists, even after the batch and the loader are gone.\n"
+		     "\n"
+		     "Examples\n"
+		     "--------\n"
+		     ">>> batch = next(iter(penstock.Loader(\"x.npy\", 256)))\n"
+		     ">>> batch[\"x\"].shape, batch[\"x\"].dtype\n"
+		     "((256, 8), 'float32')\n"
+		     ">>> numpy.asarray(batch[\"x\"]).mean() > 0\n"
+		     "True" },
 	{ 0, NULL },
 };
 
@@ -461,12 +478,12 @@ static PyType_Spec array_spec = {
 	.slots = array_slots,
 };
 
-/* ---- ragged: rows of different length, one after another ---- */
+/* ---- ragged: rows of different length ---- */
 
 struct ragged {
 	PyObject head;
 	struct pen_batch *batch;
-	const struct pen_tensor *t; /* lives as long as the batch */
+	const struct pen_tensor *t; /* valid as long as the batch */
 	unsigned forks;
 };
 
@@ -574,18 +591,20 @@ static PyObject *ragged_repr(PyObject *self)
 
 static PyMethodDef ragged_methods[] = {
 	{ "numpy", ragged_numpy, METH_NOARGS,
-	  "(values, offsets, shapes) as NumPy arrays, without a copy." },
+	  "Return (values, offsets, shapes) as NumPy arrays, without a copy." },
 	{ "torch", ragged_torch, METH_NOARGS,
-	  "(values, offsets, shapes) as PyTorch tensors, without a copy." },
+	  "Return (values, offsets, shapes) as PyTorch tensors, without a\n"
+	  "copy." },
 	{ NULL, NULL, 0, NULL },
 };
 
 static PyGetSetDef ragged_fields[] = {
-	{ "values", ragged_values, NULL, "all rows, one after another", NULL },
+	{ "values", ragged_values, NULL, "All rows, one after another.", NULL },
 	{ "offsets", ragged_offsets, NULL,
-	  "row i is values[offsets[i]:offsets[i + 1]]", NULL },
-	{ "shapes", ragged_shapes, NULL, "the shape of each row", NULL },
-	{ "dtype", ragged_dtype, NULL, "its type, as NumPy names it", NULL },
+	  "Row i is values[offsets[i]:offsets[i + 1]].", NULL },
+	{ "shapes", ragged_shapes, NULL, "The shape of each row.", NULL },
+	{ "dtype", ragged_dtype, NULL, "Element type, as NumPy names it.",
+	  NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 
@@ -596,8 +615,22 @@ static PyType_Slot ragged_slots[] = {
 	{ Py_tp_repr, ragged_repr },
 	{ Py_sq_item, ragged_item },
 	{ Py_sq_length, ragged_len },
-	{ Py_tp_doc, "Rows of different shape, in one piece of memory:\n"
-		     ".values, .offsets and .shapes; [i] is row i." },
+	{ Py_tp_doc,
+	  "Samples of different shape in one block of memory.\n"
+	  "\n"
+	  "`values` has all samples one after another, `offsets` their "
+	  "boundaries and\n"
+	  "`shapes` their shapes. ``ragged[i]`` is sample i, `len` the number "
+	  "of samples.\n"
+	  "\n"
+	  "Examples\n"
+	  "--------\n"
+	  ">>> _ = [numpy.save(f\"r{n}.npy\", numpy.zeros(n)) for n in (2, "
+	  "3)]\n"
+	  ">>> batch = next(iter(penstock.Loader([\"r2.npy\", \"r3.npy\"], "
+	  "2)))\n"
+	  ">>> batch[\"x\"].offsets.tolist(), batch[\"x\"][1].shape\n"
+	  "([0, 2, 5], (3,))" },
 	{ 0, NULL },
 };
 

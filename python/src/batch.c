@@ -1,5 +1,5 @@
-/* A batch: a mapping from field names to arrays. Arrays are made when asked
- * for; they are a few words each. */
+/* A batch: a mapping from field names to arrays. Arrays are created on access;
+ * they are a few words each. */
 #include "module.h"
 
 #include <string.h>
@@ -49,7 +49,7 @@ static const struct pen_tensor *find(PyObject *self, PyObject *key)
 				   ? PyUnicode_AsUTF8AndSize(key, NULL)
 				   : NULL;
 
-	PyErr_Clear(); /* a name of no UTF-8 is none of ours */
+	PyErr_Clear(); /* not UTF-8: not a name of a field */
 	for (uint32_t i = 0; name && i < b->ntensors; i++)
 		if (!strcmp(b->tensors[i].name, name))
 			return &b->tensors[i];
@@ -77,7 +77,7 @@ static Py_ssize_t batch_len(PyObject *self)
 	return batch_of(self)->ntensors;
 }
 
-/* A list of what `make` makes of each tensor. */
+/* A list with the result of `make` for each tensor. */
 static PyObject *each(PyObject *self,
 		      PyObject *(*make)(struct pen_batch *,
 					const struct pen_tensor *))
@@ -148,7 +148,7 @@ static PyObject *batch_get(PyObject *self, PyObject *args)
 	return dflt;
 }
 
-/* {name: array as `how` has it} */
+/* {name: array converted by `how`} */
 static PyObject *convert(PyObject *self, const char *method,
 			 PyObject *(*how)(PyObject *, PyObject *))
 {
@@ -177,7 +177,7 @@ static PyObject *batch_numpy(PyObject *self, PyObject *unused)
 	return convert(self, "numpy", penpy_to_numpy);
 }
 
-/* csr() and scipy(), which few need, are written in Python. */
+/* csr() and scipy(), which are rarely used, are written in Python. */
 static PyObject *by_python(PyObject *self, PyObject *args, PyObject *kw,
 			   const char *name)
 {
@@ -233,7 +233,7 @@ static PyObject *batch_ids(PyObject *self, void *unused)
 						     PEN_U64, 1, &n });
 }
 
-/* A number of the batch, found by where it is in the struct. */
+/* A number of the batch, by its offset in the struct. */
 static PyObject *batch_u64(PyObject *self, void *off)
 {
 	uint64_t v;
@@ -270,44 +270,52 @@ static PyObject *batch_repr(PyObject *self)
 }
 
 static PyMethodDef batch_methods[] = {
-	{ "keys", batch_keys, METH_NOARGS, "The fields' names." },
-	{ "values", batch_values, METH_NOARGS, "The fields' arrays." },
-	{ "items", batch_items, METH_NOARGS, "Names and arrays." },
-	{ "get", batch_get, METH_VARARGS, "A field, or something else." },
+	{ "keys", batch_keys, METH_NOARGS, "The names of the fields." },
+	{ "values", batch_values, METH_NOARGS, "The arrays of the fields." },
+	{ "items", batch_items, METH_NOARGS, "Pairs of name and array." },
+	{ "get", batch_get, METH_VARARGS,
+	  "get(name, default=None): a field, or the default." },
 	{ "numpy", batch_numpy, METH_NOARGS,
-	  "{name: NumPy array}, without a copy." },
+	  "Return {name: NumPy array}, without a copy." },
 	{ "torch", batch_torch, METH_NOARGS,
-	  "{name: PyTorch tensor}, without a copy. A matrix in CSR form is a\n"
-	  "sparse tensor, under its own name." },
+	  "Return {name: PyTorch tensor}, without a copy. A CSR matrix "
+	  "becomes\n"
+	  "a sparse tensor under its own name." },
 	{ "csr", (PyCFunction)(void (*)(void))batch_csr,
 	  METH_VARARGS | METH_KEYWORDS,
 	  "csr(name=None) -> (data, indices, indptr)\n\n"
-	  "Of a sparse matrix that was loaded with output=\"csr\"." },
+	  "The arrays of a sparse matrix, loaded with output=\"csr\".\n"
+	  "name: the matrix; default: the first." },
 	{ "scipy", (PyCFunction)(void (*)(void))batch_scipy,
 	  METH_VARARGS | METH_KEYWORDS,
-	  "scipy(name=None, ncols=None) -> scipy.sparse.csr_matrix" },
+	  "scipy(name=None, ncols=None) -> scipy.sparse.csr_matrix\n\n"
+	  "A sparse matrix, loaded with output=\"csr\", without a copy." },
 	{ "torch_csr", (PyCFunction)(void (*)(void))batch_torch_csr,
 	  METH_VARARGS | METH_KEYWORDS,
-	  "torch_csr(name=None, ncols=None) -> torch.sparse_csr_tensor" },
+	  "torch_csr(name=None, ncols=None) -> torch.Tensor\n\n"
+	  "A sparse matrix, loaded with output=\"csr\", as a CSR tensor." },
 	{ NULL, NULL, 0, NULL },
 };
 
 #define U64(x) (void *)offsetof(struct pen_batch, x)
 static PyGetSetDef batch_fields[] = {
-	{ "ids", batch_ids, NULL, "which samples, in row order", NULL },
-	{ "epoch", batch_u64, NULL, "of which epoch", U64(epoch) },
+	{ "ids", batch_ids, NULL, "Numbers of the samples, in row order.",
+	  NULL },
+	{ "epoch", batch_u64, NULL, "The epoch, from 0.", U64(epoch) },
 	{ "position", batch_u64, NULL,
-	  "of its first sample in the epoch's global order", U64(position) },
-	{ "end", batch_u64, NULL, "position after it, of all ranks together",
+	  "Position of its first sample in the order of the epoch.",
+	  U64(position) },
+	{ "end", batch_u64, NULL, "Position after the step, of all ranks.",
 	  U64(end) },
-	{ "seq", batch_u64, NULL, "number among all batches", U64(seq) },
-	{ "nsamples", batch_u32, NULL, "rows", U64(nsamples) },
+	{ "seq", batch_u64, NULL, "Number of the batch, over all epochs.",
+	  U64(seq) },
+	{ "nsamples", batch_u32, NULL, "Number of samples.", U64(nsamples) },
 	{ "ncols", batch_ncols, NULL,
-	  "columns of a sparse matrix; 0: not known", NULL },
-	{ "nskipped", batch_u32, NULL, "left out by on_error=\"skip\"",
+	  "Columns of a sparse matrix; 0 if unknown.", NULL },
+	{ "nskipped", batch_u32, NULL, "Samples skipped by on_error=\"skip\".",
 	  U64(nskipped) },
 	{ "nsubstituted", batch_u32, NULL,
-	  "replaced by on_error=\"substitute\"", U64(nsubstituted) },
+	  "Samples replaced by on_error=\"substitute\".", U64(nsubstituted) },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 
@@ -320,7 +328,21 @@ static PyType_Slot batch_slots[] = {
 	{ Py_mp_subscript, batch_item },
 	{ Py_mp_length, batch_len },
 	{ Py_sq_contains, batch_contains },
-	{ Py_tp_doc, "A batch: a mapping from field names to arrays." },
+	{ Py_tp_doc, "A batch: a mapping from field names to arrays.\n"
+		     "\n"
+		     "Values are `Array`, or `Ragged` for samples of different "
+		     "shape. The memory\n"
+		     "belongs to you, also for writing, as long as the batch "
+		     "or a view of it exists;\n"
+		     "then it returns to the loader's pool.\n"
+		     "\n"
+		     "Examples\n"
+		     "--------\n"
+		     ">>> batch = next(iter(penstock.Loader(\"x.npy\", 4)))\n"
+		     ">>> list(batch), batch.ids.tolist(), batch.epoch\n"
+		     "(['x'], [0, 1, 2, 3], 0)\n"
+		     ">>> batch.numpy()[\"x\"].shape\n"
+		     "(4, 8)" },
 	{ 0, NULL },
 };
 

@@ -1,9 +1,9 @@
 /*
- * A dictionary of samples. What makes it a mapping is written in Python above
- * it; here are keys, values and lifetimes. A lent value holds what it was got
- * with, and that holds the dictionary, which cannot be closed meanwhile.
+ * The dictionary: keys, values and lifetimes. The mapping interface on top is
+ * written in Python. A lent value refers to its request, which refers to the
+ * dictionary, so the dictionary cannot be closed as long as values are lent.
  *
- * All calls give the GIL up, since any may wait for another process.
+ * All calls release the GIL, since any may wait for another process.
  */
 #include "ddict_keys.h"
 
@@ -116,9 +116,9 @@ static PyObject *dict_close(PyObject *self, PyObject *unused)
 	if (d->busy || d->nlent) {
 		PyErr_SetString(
 			PyExc_BufferError,
-			d->busy ? "another thread uses the dictionary"
-				: "values of the dictionary are still "
-				  "lent: drop them before it is closed");
+			d->busy ? "another thread is using the dictionary"
+				: "views of values are still in use; "
+				  "delete them before closing");
 		return NULL;
 	}
 	close_now(d);
@@ -285,7 +285,7 @@ static int add_key(void *list, struct pen_key k)
 	return rc ? 1 : 0;
 }
 
-/* keys(shard) -> list; the GIL is kept: objects are made meanwhile */
+/* keys(shard) -> list; keeps the GIL, because it creates objects */
 static PyObject *dict_keys(PyObject *self, PyObject *args)
 {
 	struct pen_err err = { 0 };
@@ -326,7 +326,7 @@ static PyObject *dict_len(PyObject *self, PyObject *unused)
 	return PyLong_FromUnsignedLongLong(n);
 }
 
-/* What takes nothing and gives nothing. */
+/* Calls without arguments and result. */
 static PyObject *simply(PyObject *self,
 			int (*what)(struct pen_ddict *, struct pen_err *))
 {
@@ -428,10 +428,10 @@ static PyObject *dict_about(PyObject *self, PyObject *unused)
 	return out;
 }
 
-/* --- what was asked for --- */
+/* --- requested values --- */
 
-/* What was never looked at is waited for; in a forked child it does not come,
- * and nothing is given back. */
+/* Waits for values that were not waited for. In a forked child they never
+ * arrive, and nothing is freed. */
 static void free_got(struct got *o)
 {
 	if (o->waited) {
@@ -465,15 +465,15 @@ static int got_wait(struct got *o)
 
 	if (o->forks != penpy_forks) {
 		PyErr_SetString(PyExc_RuntimeError,
-				"these values were asked for before fork(): "
-				"the child has to ask for them again");
+				"these values were requested before fork(); "
+				"request them again in the child");
 		return -1;
 	}
 	if (o->waited)
 		return 0;
 	if (o->waiting) {
 		PyErr_SetString(PyExc_RuntimeError,
-				"another thread waits for these values");
+				"another thread is waiting for these values");
 		return -1;
 	}
 	o->waiting = true;
@@ -522,7 +522,7 @@ static PyObject *got_values(PyObject *self, PyObject *unused)
 	return out;
 }
 
-/* The first value of another size than a row; n: all are as they should be. */
+/* The first value whose size differs from a row; n if all match. */
 static uint64_t copy_rows(const struct pen_got *g, uint8_t *to, uint64_t row)
 {
 	for (uint64_t i = 0; i < g->n; i++) {
@@ -534,7 +534,7 @@ static uint64_t copy_rows(const struct pen_got *g, uint8_t *to, uint64_t row)
 	return g->n;
 }
 
-/* into(buffer): the values one after another, all of one size */
+/* into(buffer): values of equal size, one after another */
 static PyObject *got_into(PyObject *self, PyObject *args)
 {
 	struct got *o = (struct got *)self;
@@ -552,7 +552,7 @@ static PyObject *got_into(PyObject *self, PyObject *args)
 	if (row * o->g->n != (uint64_t)b.len) {
 		PyBuffer_Release(&b);
 		return PyErr_Format(PyExc_ValueError,
-				    "%zd bytes are no rows for %zd values",
+				    "%zd bytes cannot be divided into %zd rows",
 				    b.len, (Py_ssize_t)o->g->n);
 	}
 	Py_BEGIN_ALLOW_THREADS bad = copy_rows(o->g, b.buf, row);
@@ -561,10 +561,10 @@ static PyObject *got_into(PyObject *self, PyObject *args)
 		Py_RETURN_NONE;
 	v = &o->g->values[bad];
 	if (!v->data)
-		return PyErr_Format(PyExc_KeyError, "number %zd of the keys",
+		return PyErr_Format(PyExc_KeyError, "key number %zd is missing",
 				    (Py_ssize_t)bad);
 	return PyErr_Format(
-		PyExc_ValueError, "value %zd has %zd bytes, and a row %zd",
+		PyExc_ValueError, "value %zd has %zd bytes, but a row has %zd",
 		(Py_ssize_t)bad, (Py_ssize_t)v->len, (Py_ssize_t)row);
 }
 
@@ -595,15 +595,15 @@ static PyMethodDef dict_methods[] = {
 	{ "pop", dict_pop, METH_O, "pop(key) -> bytes or None" },
 	{ "contains", dict_contains, METH_O, "contains(key) -> bool" },
 	{ "keys", dict_keys, METH_VARARGS, "keys(shard) -> list" },
-	{ "len", dict_len, METH_NOARGS, "How many keys." },
-	{ "clear", dict_clear, METH_NOARGS, "Drops all." },
-	{ "freeze", dict_freeze, METH_NOARGS, "Read-only from now on." },
-	{ "barrier", dict_barrier, METH_NOARGS, "Waits for all ranks." },
+	{ "len", dict_len, METH_NOARGS, "Number of keys." },
+	{ "clear", dict_clear, METH_NOARGS, "Remove all keys." },
+	{ "freeze", dict_freeze, METH_NOARGS, "Make it read-only." },
+	{ "barrier", dict_barrier, METH_NOARGS, "Wait for all ranks." },
 	{ "persist", dict_persist, METH_O, "persist(path)" },
 	{ "stats", dict_stats, METH_VARARGS, "stats(shard) -> dict" },
 	{ "about", dict_about, METH_NOARGS,
 	  "(transport, shards, rank, ranks)" },
-	{ "close", dict_close, METH_NOARGS, "Lets go of it." },
+	{ "close", dict_close, METH_NOARGS, "Close it." },
 	{ NULL, NULL, 0, NULL },
 };
 
@@ -624,8 +624,8 @@ static PyType_Spec dict_spec = {
 
 static PyMethodDef got_methods[] = {
 	{ "values", got_values, METH_NOARGS,
-	  "[memoryview or None], waited for" },
-	{ "into", got_into, METH_VARARGS, "into(buffer): copied, waited for" },
+	  "values() -> [memoryview or None]; waits" },
+	{ "into", got_into, METH_VARARGS, "into(buffer): waits and copies" },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -1,6 +1,6 @@
 /*
- * Keys and values as Python has them. Numbers may come as an array of 8-byte
- * integers, which costs nothing a key; a str is its UTF-8.
+ * Conversion of keys and values from Python. Numbers may be an array of 8-byte
+ * integers, which costs nothing per key; a str is its UTF-8.
  */
 #include "ddict_keys.h"
 
@@ -28,7 +28,7 @@ int penpy_to_key(PyObject *o, struct pen_key *k)
 	number = PyNumber_Index(o);
 	if (!number) {
 		PyErr_Format(PyExc_TypeError,
-			     "a key is an int, str or bytes, not %R",
+			     "a key must be an int, str or bytes, not %R",
 			     (PyObject *)Py_TYPE(o));
 		return -1;
 	}
@@ -36,7 +36,7 @@ int penpy_to_key(PyObject *o, struct pen_key *k)
 	Py_DECREF(number);
 	if (PyErr_Occurred()) {
 		PyErr_SetString(PyExc_ValueError,
-				"a number as key is from 0 to 2**64 - 1");
+				"an integer key must be from 0 to 2**64 - 1");
 		return -1;
 	}
 	return 0;
@@ -51,7 +51,7 @@ void penpy_free_keys(struct penpy_keys *k)
 	k->k = NULL;
 }
 
-/* Numbers of 8 bytes in a buffer, as NumPy has them; -1: something else. */
+/* A buffer of 8-byte integers, as in NumPy; -1: something else. */
 static int keys_of_buffer(PyObject *o, struct penpy_keys *k)
 {
 	const int64_t *p;
@@ -80,7 +80,7 @@ static int keys_of_buffer(PyObject *o, struct penpy_keys *k)
 	for (Py_ssize_t i = 0; i < k->n; i++) {
 		if (p[i] < 0 && (f[0] == 'l' || f[0] == 'q')) {
 			PyErr_SetString(PyExc_ValueError,
-					"a number as key is not below 0");
+					"an integer key must not be negative");
 			return -1;
 		}
 		k->k[i] = (struct pen_key){ NULL, (uint64_t)p[i] };

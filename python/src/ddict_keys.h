@@ -1,4 +1,4 @@
-/* What goes into a dictionary and comes out: keys, and memory of values. */
+/* Keys and values of the dictionary. */
 #ifndef PENSTOCK_DDICT_KEYS_H
 #define PENSTOCK_DDICT_KEYS_H
 
@@ -7,12 +7,12 @@
 struct penpy_keys {
 	struct pen_key *k;
 	Py_ssize_t n;
-	PyObject *list; /* holds the bytes */
+	PyObject *list; /* owns the bytes */
 	Py_buffer view; /* or numbers */
 	bool viewed;
 };
 
-/* -1: an exception is set. The bytes are the object's. */
+/* -1: an exception is set. The bytes belong to the object. */
 int penpy_to_key(PyObject *, struct pen_key *);
 int penpy_to_keys(PyObject *, struct penpy_keys *);
 void penpy_free_keys(struct penpy_keys *);
@@ -24,7 +24,7 @@ struct penpy_views {
 	Py_ssize_t n;
 };
 
-/* Of a list of buffers; to be freed also when it fails. */
+/* From a list of buffers. Must be freed even if it fails. */
 int penpy_to_views(PyObject *list, struct penpy_views *);
 void penpy_free_views(struct penpy_views *);
 

@@ -1,16 +1,16 @@
 /*
- * The engine: an open loader. What is convenient (epochs, resuming, hooks) is
- * written in Python above it; here is what has to be fast or careful.
+ * The engine: an open loader. Epochs, resuming and hooks are written in Python
+ * on top of it; this file has what must be fast.
  *
- * Waiting gives the GIL up and comes back ten times a second to look after
- * signals, so that Ctrl-C works. close() may come from another thread while
- * one waits here: then the one who waits closes, when it comes back.
+ * A wait releases the GIL and returns ten times a second to check for signals,
+ * so that Ctrl-C works. If another thread calls close() meanwhile, the waiting
+ * thread closes the loader when it returns.
  */
 #include "module.h"
 
 #include <string.h>
 
-#define LOOK_NS 100000000 /* between looks at signals */
+#define LOOK_NS 100000000 /* between checks for signals */
 
 PyTypeObject *penpy_engine_type;
 
@@ -18,20 +18,20 @@ struct engine {
 	PyObject head;
 	struct pen_loader *l; /* NULL: closed */
 	bool busy;	      /* a thread is in next() or restore() */
-	bool closing;	      /* ... and closes when it leaves */
+	bool closing;	      /* ... and closes when it returns */
 	unsigned forks;
-	uint64_t ncols; /* of a sparse matrix, 0: not known */
+	uint64_t ncols; /* of a sparse matrix; 0: unknown */
 };
 
-/* The loader, when it can be used here and now. */
+/* The loader if it is usable, otherwise NULL and an exception. */
 static struct pen_loader *usable(struct engine *e)
 {
 	if (e->forks != penpy_forks) {
 		PyErr_SetString(
 			PyExc_RuntimeError,
-			"this loader was opened before fork(), and its threads "
-			"are not in the child: open it in the child, or give "
-			"worker processes a penstock.Dataset, which does");
+			"this loader was opened before fork() and has no "
+			"threads in the child; open it in the child, or pass a "
+			"penstock.Dataset to worker processes");
 		return NULL;
 	}
 	if (!e->l || e->closing) {
@@ -41,15 +41,15 @@ static struct pen_loader *usable(struct engine *e)
 	return e->l;
 }
 
-/* For all but next() and close(), which wait. */
+/* For all calls except next() and close(), which wait. */
 static struct pen_loader *free_one(struct engine *e)
 {
 	struct pen_loader *l = usable(e);
 
 	if (l && e->busy) {
 		PyErr_SetString(PyExc_RuntimeError,
-				"another thread uses this loader: it serves "
-				"one at a time");
+				"another thread is using this loader, which "
+				"serves one at a time");
 		return NULL;
 	}
 	return l;
@@ -92,7 +92,7 @@ static int add_settings(struct pen_spec *spec, PyObject *settings,
 
 	for (Py_ssize_t i = 0; i < n; i++) {
 		const char *key;
-		PyObject *value; /* a path in it may be any bytes */
+		PyObject *value; /* a path may contain any bytes */
 		int rc;
 
 		if (!PyArg_ParseTuple(PyList_GetItem(settings, i), "sO&", &key,
@@ -150,7 +150,7 @@ static void engine_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
-/* Waits, with looks at signals. -100: a Python exception is set. */
+/* Waits and checks for signals. -100: a Python exception is set. */
 static int wait_next(struct engine *e, struct pen_batch **b,
 		     struct pen_err *err)
 {
@@ -177,7 +177,7 @@ static PyObject *engine_next(PyObject *self, PyObject *unused)
 	(void)unused;
 	if (!l)
 		return NULL;
-	/* what is ready is not worth giving the GIL up for */
+	/* a ready batch is not worth releasing the GIL */
 	rc = pen_loader_next_within(l, 0, &b, &err);
 	if (rc == PEN_AGAIN) {
 		e->busy = true;
@@ -266,7 +266,7 @@ static PyObject *engine_restore(PyObject *self, PyObject *args)
 	s.position = position;
 	s.length = length;
 	s.order = order;
-	e->busy = true; /* nobody must next() or close() meanwhile */
+	e->busy = true; /* excludes next() and close() */
 	Py_BEGIN_ALLOW_THREADS rc = pen_loader_restore(l, &s, &err);
 	Py_END_ALLOW_THREADS e->busy = false;
 	if (e->closing)
@@ -416,7 +416,7 @@ static PyObject *engine_fields(PyObject *self, void *unused)
 	return out;
 }
 
-/* labels(i): the names of field i's codes, None: it has no codes */
+/* labels(i): names of the codes of field i; None if it has no codes */
 static PyObject *engine_labels(PyObject *self, PyObject *arg)
 {
 	struct pen_loader *l = usable((struct engine *)self);
@@ -590,27 +590,29 @@ static int engine_set_ncols(PyObject *self, PyObject *value, void *unused)
 static PyMethodDef engine_methods[] = {
 	{ "next", engine_next, METH_NOARGS,
 	  "The next batch; None once after the last one of each epoch." },
-	{ "ask", engine_ask, METH_O, "Queues a batch of these (uint64)." },
-	{ "close", engine_close, METH_NOARGS, "Ends all threads." },
-	{ "state", engine_state, METH_NOARGS, "Where it stands." },
-	{ "restore", engine_restore, METH_VARARGS, "Goes to a state." },
-	{ "stats", engine_stats, METH_NOARGS, "What happened so far." },
+	{ "ask", engine_ask, METH_O,
+	  "Request a batch of these samples (uint64)." },
+	{ "close", engine_close, METH_NOARGS, "End all threads." },
+	{ "state", engine_state, METH_NOARGS, "The current position." },
+	{ "restore", engine_restore, METH_VARARGS,
+	  "Continue from a position." },
+	{ "stats", engine_stats, METH_NOARGS, "Counters since open." },
 	{ "wait_percentile", engine_wait_percentile, METH_O,
-	  "Seconds waited for a batch." },
+	  "Percentile of the wait for a batch, in seconds." },
 	{ "skipped", engine_skipped, METH_NOARGS,
-	  "[(sample, where, why)] of those left out." },
-	{ "labels", engine_labels, METH_O, "What a field's codes mean." },
-	{ "about", engine_about, METH_NOARGS, "{fact: value} of the data." },
+	  "[(sample, where, why)] of skipped samples." },
+	{ "labels", engine_labels, METH_O, "Names of a field's codes." },
+	{ "about", engine_about, METH_NOARGS, "{fact: value} about the data." },
 	{ "warnings", engine_warnings, METH_NOARGS,
-	  "[(where, what)] of data that is doubtful." },
+	  "[(where, what)] of doubtful data." },
 	{ "object_name", engine_object_name, METH_O,
-	  "The file that holds a sample." },
+	  "The file that contains a sample." },
 	{ NULL, NULL, 0, NULL },
 };
 
 static PyGetSetDef engine_getset[] = {
-	{ "nbatches", engine_count, NULL, "in an epoch", (void *)NBATCHES },
-	{ "nsamples", engine_count, NULL, "of the data", (void *)NSAMPLES },
+	{ "nbatches", engine_count, NULL, "per epoch", (void *)NBATCHES },
+	{ "nsamples", engine_count, NULL, "in the data set", (void *)NSAMPLES },
 	{ "nobjects", engine_count, NULL, "files", (void *)NOBJECTS },
 	{ "nbytes", engine_count, NULL, "of all files", (void *)NBYTES },
 	{ "fields", engine_fields, NULL, "(name, dtype, shape, layout)s",
@@ -618,8 +620,7 @@ static PyGetSetDef engine_getset[] = {
 	{ "format", engine_format, NULL, "its name", NULL },
 	{ "store", engine_store, NULL, "its name", NULL },
 	{ "ncols", engine_ncols, engine_set_ncols,
-	  "columns of a sparse matrix, which batches tell; 0: not known",
-	  NULL },
+	  "columns of a sparse matrix, for batches; 0: unknown", NULL },
 	{ "closed", engine_closed, NULL, "True after close()", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };

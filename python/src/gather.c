@@ -1,7 +1,7 @@
 /*
- * Rows copied by several threads, for TensorStore, and memory to copy them
- * into. Fresh memory costs more than the copy, so memory that is let go is
- * kept for the next array of its size.
+ * Copies rows with several threads, for TensorStore, and provides memory to
+ * copy to. Fresh memory costs more than the copy, so freed memory is kept for
+ * the next array of its size.
  */
 #include "module.h"
 
@@ -23,7 +23,7 @@ struct memory {
 };
 
 static PyTypeObject *memory_type;
-/* what was let go, under the GIL */
+/* freed memory; protected by the GIL */
 static struct {
 	void *p;
 	size_t cap;
@@ -114,7 +114,8 @@ static PyType_Slot memory_slots[] = {
 	{ Py_tp_new, memory_new },
 	{ Py_tp_dealloc, memory_dealloc },
 	{ Py_bf_getbuffer, memory_buffer },
-	{ Py_tp_doc, "Memory(n): bytes that are used again when let go." },
+	{ Py_tp_doc,
+	  "Memory(n): n bytes that are reused after they are freed." },
 	{ 0, NULL },
 };
 
@@ -135,7 +136,7 @@ int penpy_memory_ready(PyObject *module)
 
 /* ---- copying ---- */
 
-/* The process's copier, started when first needed; a forked child has its
+/* The copier of the process, started on first use; a forked child starts its
  * own. */
 static struct pen_copier *copier(void)
 {
@@ -179,11 +180,11 @@ static int rows_of(PyObject *from, PyObject *to, Py_buffer *b,
 	return 0;
 bad:
 	release(b, 2);
-	PyErr_SetString(PyExc_ValueError, "arrays of rows are needed");
+	PyErr_SetString(PyExc_ValueError, "expected arrays with rows");
 	return -1;
 }
 
-/* Every target has room for n rows. */
+/* Checks that every target has space for n rows. */
 static bool fits(const struct pen_rows *rows, const Py_buffer *b, uint32_t n,
 		 uint64_t nids)
 {
@@ -209,8 +210,7 @@ static int copy(const struct pen_rows *rows, const Py_buffer *b, uint32_t n,
 		return -1;
 	if (!fits(rows, b, n, nids)) {
 		PyErr_SetString(PyExc_ValueError,
-				"the target has not as much room as the rows "
-				"need");
+				"the target is too small for the rows");
 		return -1;
 	}
 	Py_BEGIN_ALLOW_THREADS rc =
@@ -220,7 +220,7 @@ static int copy(const struct pen_rows *rows, const Py_buffer *b, uint32_t n,
 	return rc;
 }
 
-/* Are rows of these arrays the same but for their number? */
+/* Do these arrays differ only in their number of rows? */
 static bool alike(const Py_buffer *a, const Py_buffer *b)
 {
 	bool same = a->ndim == b->ndim && a->format && b->format &&
@@ -234,7 +234,7 @@ static bool alike(const Py_buffer *a, const Py_buffer *b)
 struct asked {
 	struct pen_rows rows[PEN_MAX_FIELDS];
 	Py_buffer b[2 * PEN_MAX_FIELDS], ids;
-	Py_ssize_t n, got; /* arrays, and those whose buffers are held */
+	Py_ssize_t n, got; /* arrays, and acquired buffers */
 	bool by_id, alike;
 };
 
@@ -250,7 +250,8 @@ static int ask(struct asked *a, PyObject *args)
 		return -1;
 	a->n = PyList_Size(from);
 	if (a->n < 1 || a->n > PEN_MAX_FIELDS || PyList_Size(to) != a->n) {
-		PyErr_SetString(PyExc_ValueError, "too many arrays, or none");
+		PyErr_SetString(PyExc_ValueError,
+				"expected 1 to 64 arrays and as many targets");
 		return -1;
 	}
 	if (which != Py_None && PyObject_GetBuffer(which, &a->ids, PyBUF_ND))
@@ -290,8 +291,8 @@ PyObject *penpy_gather(PyObject *module, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-/* The same for arrays whose rows are alike and as many as there are ids;
- * False: they are not, or have no buffers, and nothing is copied. */
+/* The same for arrays with equal rows and one row per id. False: not so, or
+ * without buffers; nothing is copied. */
 PyObject *penpy_gather_alike(PyObject *module, PyObject *args)
 {
 	struct asked a;

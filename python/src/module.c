@@ -1,4 +1,4 @@
-/* The module: errors as exceptions, what this build has, and fork(). */
+/* The module: errors as exceptions, contents of the build, fork(). */
 #include "module.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ PyObject *penpy_text(const char *s)
 	return PyUnicode_DecodeFSDefault(s);
 }
 
-/* OSError(errno, message, file), which Python makes the right subclass of. */
+/* OSError(errno, message, file), which Python turns into a subclass. */
 static PyObject *raise_os(int sys, const struct pen_err *err)
 {
 	PyObject *msg = penpy_text(err->msg);
@@ -36,7 +36,7 @@ static PyObject *raise_os(int sys, const struct pen_err *err)
 	return NULL;
 }
 
-PyObject *penpy_raise(const struct pen_err *err)
+static PyObject *raise(const struct pen_err *err)
 {
 	const char *sep = err->where[0] ? ": " : "";
 	PyObject *type = error;
@@ -58,6 +58,22 @@ PyObject *penpy_raise(const struct pen_err *err)
 		type = data_error;
 	}
 	return PyErr_Format(type, "%s%s%s", err->where, sep, err->msg);
+}
+
+/* The matching exception; its attribute code is the kind of error, "P101". */
+PyObject *penpy_raise(const struct pen_err *err)
+{
+	PyObject *type, *value, *trace, *code;
+
+	raise(err);
+	PyErr_Fetch(&type, &value, &trace);
+	PyErr_NormalizeException(&type, &value, &trace);
+	code = value ? PyUnicode_FromFormat("P%03d", err->number) : NULL;
+	if (!code || PyObject_SetAttrString(value, "code", code))
+		PyErr_Clear();
+	Py_XDECREF(code);
+	PyErr_Restore(type, value, trace);
+	return NULL;
 }
 
 /* names(kind) -> [name] */
@@ -123,24 +139,24 @@ static PyObject *forks(PyObject *self, PyObject *unused)
 
 static PyMethodDef functions[] = {
 	{ "names", names, METH_O, "Names of a kind." },
-	{ "options", options, METH_VARARGS, "Options of one of them." },
-	{ "format_for", format_for, METH_O, "Format by a file's name." },
+	{ "options", options, METH_VARARGS, "Options of an implementation." },
+	{ "format_for", format_for, METH_O, "Format by file name." },
 	{ "forks", forks, METH_NOARGS, "Forks since the module was loaded." },
-	{ "gather", penpy_gather, METH_VARARGS, "Copies rows." },
+	{ "gather", penpy_gather, METH_VARARGS, "Copy rows." },
 	{ "gather_alike", penpy_gather_alike, METH_VARARGS,
-	  "Copies rows, where they are alike." },
+	  "Copy rows of arrays that are alike." },
 	{ NULL, NULL, 0, NULL },
 };
 
 static struct PyModuleDef definition = {
 	PyModuleDef_HEAD_INIT,
 	.m_name = "penstock._penstock",
-	.m_doc = "The engine under penstock; use that.",
+	.m_doc = "The engine of penstock; import penstock instead.",
 	.m_size = -1,
 	.m_methods = functions,
 };
 
-/* An exception that is also one of Python's, where there is one. */
+/* An exception that also derives from a built-in one. */
 static PyObject *exception(PyObject *module, const char *name, PyObject *bases,
 			   const char *doc)
 {
@@ -159,15 +175,16 @@ static int errors_ready(PyObject *m)
 	PyObject *bases;
 
 	error = exception(m, "Error", PyExc_RuntimeError,
-			  "What penstock raises where Python has no word.");
+			  "Base class of the exceptions of penstock.");
 	bases = error ? PyTuple_Pack(2, error, PyExc_ValueError) : NULL;
 	if (!bases)
 		return -1;
-	setting_error = exception(m, "SettingError", bases,
-				  "A setting or an argument is wrong.");
+	setting_error =
+		exception(m, "SettingError", bases,
+			  "A setting or an argument is unknown or invalid.");
 	data_error = exception(m, "DataError", bases,
-			       "Data is damaged, has changed, or is of a kind "
-			       "that is not supported.");
+			       "The data is damaged, has changed, or is not "
+			       "supported.");
 	Py_DECREF(bases);
 	return setting_error && data_error ? 0 : -1;
 }

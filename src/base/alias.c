@@ -1,4 +1,4 @@
-/* See alias.h. The table is made by Vose's pairing, in O(n). */
+/* See alias.h. The table is built by Vose's pairing, in O(n). */
 #include "base/alias.h"
 
 #include "base/mem.h"
@@ -15,7 +15,7 @@ static uint64_t largest(const double *w, uint64_t n)
 }
 
 /* Shares of the mean, so that 1 fills a slot; relative to the largest weight
- * first, so that nothing overflows. */
+ * first, to avoid overflow. */
 static void to_shares(const double *w, uint64_t n, double *share)
 {
 	const double most = w[largest(w, n)];
@@ -32,7 +32,7 @@ static void to_shares(const double *w, uint64_t n, double *share)
 }
 
 /*
- * Slots with less than 1 are filled up from ones with more. todo holds the
+ * Slots with less than 1 are filled up from slots with more. todo holds the
  * small ones from its start and the large ones from its end.
  */
 static void pair_up(struct pen_alias_slot *table, double *share, uint64_t *todo,
@@ -57,7 +57,7 @@ static void pair_up(struct pen_alias_slot *table, double *share, uint64_t *todo,
 			todo[nsmall++] = hi;
 		}
 	}
-	/* what rounding left over: full slots, their own other */
+	/* left over by rounding: full slots, which are their own other */
 	for (; nsmall; nsmall--)
 		table[todo[nsmall - 1]].other = todo[nsmall - 1];
 	for (; large < n; large++)

@@ -1,13 +1,13 @@
 /*
  * Draws in proportion to weights in O(1): Walker's alias table. Draw number i
- * is a function of (key, i), so that any of them can be made alone.
+ * is a function of (key, i), so that any of them can be repeated alone.
  */
 #ifndef PEN_BASE_ALIAS_H
 #define PEN_BASE_ALIAS_H
 
 #include "base/rng.h"
 
-/* Element i of a fair draw is kept when the coin is below `keep`. */
+/* Element i of a fair draw is kept if the coin is below `keep`. */
 struct pen_alias_slot {
 	uint64_t keep, other;
 };
@@ -26,7 +26,7 @@ static inline uint64_t pen__alias_draw(const struct pen_alias *a, uint64_t key,
 				       uint64_t i)
 {
 	struct pen_rng r = { key, 2 * i };
-	/* not rng_below: that may draw more than is ours */
+	/* not rng_below, which may draw more words than these two */
 	const uint64_t at = pen__mulhi(pen__rng_u64(&r), a->n);
 	const struct pen_alias_slot *slot = &a->table[at];
 

@@ -1,7 +1,7 @@
 /*
- * /proc tells. A process that ended and was not waited for (a zombie) is gone:
- * it holds nothing. One whose first thread alone has ended looks like a zombie,
- * and has other threads.
+ * Uses /proc. A process that ended but was not waited for (a zombie) counts as
+ * gone: it holds nothing. A process whose first thread alone has ended looks
+ * like a zombie, but has other threads.
  */
 #include "base/alive.h"
 
@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What /proc/PID/stat says; false: it cannot be read. */
+/* From /proc/PID/stat; false: it cannot be read. */
 struct seen {
 	char state;
 	uint64_t nthreads, born;
 };
 
-/* The number n fields on; NULL: there are fewer. */
+/* Reads the number n fields further on; NULL: there are fewer fields. */
 static const char *skip(const char *p, int n, uint64_t *out)
 {
 	for (int i = 0; i < n && p; i++)
@@ -47,12 +47,12 @@ static bool look(uint64_t pid, struct seen *out)
 	if (n <= 0)
 		return false;
 	buf[n] = '\0';
-	/* the name may hold anything, so from the last bracket on */
+	/* the name may contain anything: start at the last parenthesis */
 	p = strrchr(buf, ')');
 	if (!p || p[1] != ' ' || !p[2])
 		return false;
 	out->state = p[2];
-	/* fields 20 and 22; the state is the third */
+	/* fields 20 and 22; the state is field 3 */
 	p = skip(p, 18, &out->nthreads);
 	return p && skip(p, 2, &out->born);
 }

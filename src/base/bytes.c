@@ -1,7 +1,7 @@
 /*
- * The growing output buffer. A failed allocation is remembered in `bad`
- * instead of being returned by every put, so that writers check once, at the
- * end; after that puts do nothing and the content is not to be used.
+ * The growing output buffer. A failed allocation is recorded in `bad` instead
+ * of being returned by every put, so that writers check once, at the end; later
+ * puts do nothing and the content must not be used.
  */
 #include "base/bytes.h"
 
@@ -19,7 +19,7 @@ static bool reserve(struct pen_buf *b, size_t more)
 		goto bad;
 	if (need <= b->cap)
 		return true;
-	/* doubling: n puts cost O(n) copies in all */
+	/* doubling: n puts cost O(n) copies in total */
 	if (!pen__mul(b->cap, 2, &cap) || cap < need)
 		cap = need;
 	if (cap < 256)

@@ -1,7 +1,7 @@
 /*
  * The only way to parse a header: a cursor that cannot leave its bytes. Reads
  * past the end return 0 and set `bad`, so that a parser checks once, before it
- * uses what it read.
+ * uses the results.
  */
 #ifndef PEN_BASE_BYTES_H
 #define PEN_BASE_BYTES_H
@@ -27,7 +27,7 @@ static inline size_t pen__bytes_left(const struct pen_bytes *b)
 	return (size_t)(b->end - b->p);
 }
 
-/* The next n bytes, or NULL (and bad) when there are fewer. */
+/* The next n bytes, or NULL (and bad) if there are fewer. */
 static inline const uint8_t *pen__take(struct pen_bytes *b, uint64_t n)
 {
 	const uint8_t *p = b->p;
@@ -78,13 +78,13 @@ static inline uint64_t pen__take_u64(struct pen_bytes *b)
 	return pen__take_le(b, 8);
 }
 
-/* Bytes of somebody else's. */
+/* Borrowed bytes. */
 struct pen_span {
 	const uint8_t *p;
 	size_t n;
 };
 
-/* Growing output: what writers and index blobs are made of. */
+/* Growing output, for writers and index blobs. */
 struct pen_buf {
 	uint8_t *p;
 	size_t n, cap;

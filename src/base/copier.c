@@ -1,13 +1,13 @@
 /*
- * Copying rows by several threads. The work is cut into a few pieces; the
- * caller takes pieces, too, so nothing waits for a thread to wake up but the
- * last piece another one has begun. Each thread begins at a place of its own
- * and goes round from there: in call after call it writes the same part of
- * the target, which is still in its cache. Threads look for work for a moment
- * before they sleep, since calls come in close succession.
+ * Copies rows with several threads. The work is cut into a few pieces; the
+ * caller takes pieces too, so it waits only for pieces that other threads have
+ * started, never for a thread to wake up. Each thread starts at a different
+ * place and continues from there: in repeated calls it writes the same part of
+ * the target, which is still in its cache. Idle threads poll briefly before
+ * they sleep, since calls come in close succession.
  *
- * Random rows are bound by the latency of memory: the next ones are asked for
- * while one is copied.
+ * Random rows are bound by memory latency: the next ones are prefetched while
+ * one is copied.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -20,26 +20,26 @@
 #include "base/team.h"
 #include "penstock.h"
 
-#define PIECE_BYTES 32768  /* each begins with rows nobody asked for before */
-#define ALONE_BYTES 131072 /* all of it is not */
+#define PIECE_BYTES 32768  /* each starts with rows that were not prefetched */
+#define ALONE_BYTES 131072 /* less is not worth sharing */
 #define PIECES 64
-#define LOOK_NS 20000 /* how long idle threads look for work */
-#define AHEAD 4	      /* rows asked for before they are copied */
+#define LOOK_NS 20000 /* how long idle threads poll for work */
+#define AHEAD 4	      /* rows prefetched before they are copied */
 
 struct job {
 	const struct pen_rows *array;
 	uint32_t narrays, pieces;
 	const int64_t *ids;
 	uint64_t n;
-	_Atomic uint64_t todo; /* a bit for each piece nobody has taken */
+	_Atomic uint64_t todo; /* one bit per piece not taken */
 	atomic_uint called;    /* threads that may still look at this job */
-	_Atomic int64_t bad;   /* -1, or which of the ids is no row */
+	_Atomic int64_t bad;   /* -1, or the index of an invalid id */
 };
 
 struct pen_copier {
-	struct pen_ring *ring; /* of jobs: one entry for each thread called */
+	struct pen_ring *ring; /* of jobs: one entry per thread called */
 	struct pen_team *team;
-	uint32_t nthreads; /* with the caller */
+	uint32_t nthreads; /* including the caller */
 	pthread_mutex_t busy;
 };
 
@@ -90,8 +90,8 @@ static void do_piece(struct job *j, uint64_t first, uint64_t last)
 	}
 }
 
-/* The next piece nobody has taken, at or after from, else the first: its
- * number, or -1. */
+/* Takes the next free piece at or after `from`, else the first: its number, or
+ * -1. */
 static int take_piece(struct job *j, uint32_t from)
 {
 	uint64_t todo = atomic_load(&j->todo), bit;
@@ -106,7 +106,7 @@ static int take_piece(struct job *j, uint32_t from)
 	return __builtin_ctzll(bit);
 }
 
-/* What thread i of n does of a job. */
+/* The part of thread i of n in a job. */
 static void do_share(struct job *j, uint32_t i, uint32_t n)
 {
 	uint32_t from = (uint32_t)((uint64_t)j->pieces * i / n);
@@ -135,7 +135,7 @@ static void run(void *arg, unsigned i)
 		if (!j)
 			break;
 		do_share(j, i + 1, c->nthreads);
-		/* the job is the caller's again when all have left it */
+		/* the caller owns the job again when all have left it */
 		atomic_fetch_sub(&j->called, 1);
 	} while (true);
 }
@@ -175,7 +175,7 @@ PEN_API void pen_copier_free(struct pen_copier *c)
 	pen__free(c);
 }
 
-/* How many pieces n rows of so many bytes are worth. */
+/* The number of pieces for n rows of this size. */
 static uint32_t count_pieces(const struct pen_copier *c, uint64_t n,
 			     uint64_t bytes)
 {
@@ -203,7 +203,7 @@ static void share_out(struct pen_copier *c, struct job *j)
 		call[i] = j;
 	pen__ring_push_many(c->ring, 0, call, n);
 	do_share(j, 0, c->nthreads);
-	/* calls that nobody has answered are not needed any more */
+	/* calls not yet answered are no longer needed */
 	while (pen__ring_pop(c->ring, NULL, false))
 		atomic_fetch_sub(&j->called, 1);
 	while (atomic_load(&j->called))
@@ -223,8 +223,9 @@ PEN_API int pen_copier_copy(struct pen_copier *c, const struct pen_rows *arrays,
 	for (uint32_t i = 0; i < narrays; i++) {
 		bytes += arrays[i].bytes;
 		if (!ids && n > arrays[i].nrows)
-			return pen__fail(err, PEN_EINVAL, "rows",
-					 "there are fewer than are copied");
+			return pen__fail(err, P_BAD_CALL, "rows",
+					 "an array has fewer rows than are to "
+					 "be copied");
 	}
 	j.pieces = count_pieces(c, n, bytes);
 	if (j.pieces > 1 && !pthread_mutex_trylock(&c->busy)) {
@@ -235,6 +236,6 @@ PEN_API int pen_copier_copy(struct pen_copier *c, const struct pen_rows *arrays,
 	}
 	if (atomic_load(&j.bad) < 0)
 		return 0;
-	return pen__fail(err, PEN_EINVAL, "index", "%lld is not a row",
+	return pen__fail(err, P_BAD_VALUE, "index", "row %lld does not exist",
 			 (long long)ids[atomic_load(&j.bad)]);
 }

@@ -1,7 +1,6 @@
 /*
- * Element types, and shapes as users write them. Refuses what a reader might
- * take for something else: a shape ends where its string ends, and has no
- * empty axis.
+ * Element types, and shapes as users write them. Rejects what could be misread:
+ * a shape ends where its string ends, and has no empty axis.
  */
 #include "base/dtype.h"
 
@@ -59,9 +58,10 @@ int pen__parse_dtype(const char *s, enum pen_dtype *out, struct pen_err *err)
 		return 0;
 	}
 	near = pen__nearest(s, names);
-	return pen__fail(
-		err, PEN_EINVAL, "dtype", "there is no type '%s'%s%s%s", s,
-		near ? "; is it " : "", near ? near : "", near ? "?" : "");
+	return pen__fail(err, P_UNKNOWN_NAME, "dtype",
+			 "unknown dtype '%s'%s%s%s", s,
+			 near ? "; did you mean '" : "", near ? near : "",
+			 near ? "'?" : "");
 }
 
 int pen__parse_shape(const char *text, int64_t *dims, uint32_t *ndim,
@@ -87,8 +87,9 @@ int pen__parse_shape(const char *text, int64_t *dims, uint32_t *ndim,
 		s += more;
 	}
 	if (more || *s)
-		return pen__fail(err, PEN_EINVAL, "shape",
-				 "'%s' is no shape; write it like 3x224x224",
-				 text);
+		return pen__fail(
+			err, P_BAD_VALUE, "shape",
+			"the shape '%s' is not valid; write it as 3x224x224",
+			text);
 	return 0;
 }

@@ -1,10 +1,9 @@
 /*
- * Errors are filled once, where the cause is known, in the caller's storage:
- * no globals and no allocation, so reporting cannot fail in turn. Text that is
- * too long is cut: a place keeps its end, because the file name is there, a
- * message keeps its start. Nothing here prints, but what is here is printed:
- * names of files come from others, and what a terminal would obey in them is
- * quoted.
+ * Errors are filled in once, where the cause is known, in the caller's storage:
+ * there are no globals and no allocations, so reporting an error cannot fail.
+ * Text that is too long is cut: a place keeps its end, which has the file name;
+ * a message keeps its start. Names of files are untrusted, and messages end up
+ * on terminals, so control characters are escaped.
  */
 #include "base/err.h"
 
@@ -23,7 +22,7 @@ static void set_where(struct pen_err *err, const char *where)
 
 	if (!where)
 		where = "";
-	/* it may be what is there already */
+	/* where may be err->where itself */
 	if (pen__quote(whole, cap, where)) {
 		memcpy(err->where, whole, strlen(whole) + 1);
 		return;
@@ -76,38 +75,129 @@ static void set_msg(struct pen_err *err, const char *fmt, va_list ap)
 	quote_msg(err);
 }
 
-int pen__fail(struct pen_err *err, int code, const char *where, const char *fmt,
-	      ...)
+/* The most general kind for a code. */
+static int general_kind(int code)
 {
-	va_list ap;
+	switch (code) {
+	case PEN_OK:
+		return 0;
+	case PEN_ENOMEM:
+		return P_NO_MEMORY;
+	case PEN_EINVAL:
+		return P_BAD_VALUE;
+	case PEN_EDATA:
+		return P_DAMAGED;
+	case PEN_ENOTFOUND:
+		return P_NOT_FOUND;
+	case PEN_ESTALE:
+		return P_DATA_CHANGED;
+	case PEN_ENOTSUP:
+		return P_UNSUPPORTED_FEATURE;
+	case PEN_ECLOSED:
+		return P_CLOSED;
+	default:
+		return P_IO;
+	}
+}
 
+static int code_of(int kind)
+{
+	if (kind <= 0)
+		return kind;
+	switch (kind) {
+#define CODE(number, name, code)                                               \
+	case number:                                                           \
+		return code;
+		PEN_ERROR_KINDS(CODE)
+#undef CODE
+	default:
+		return PEN_EIO;
+	}
+}
+
+int pen__err_code(struct pen_err *err, int code)
+{
 	if (!err)
 		return code;
 	err->code = code;
-	err->sys = 0;
-	va_start(ap, fmt);
-	set_msg(err, fmt, ap);
-	va_end(ap);
-	set_where(err, where);
+	if (err->number <= 0 || err->number > 999 ||
+	    code_of(err->number) != code)
+		err->number = general_kind(code);
 	return code;
 }
 
-static int code_of(int sys)
+/* Says what and where, and returns the code that stands in err already. */
+static int say(struct pen_err *err, const char *where, const char *fmt,
+	       va_list ap) __attribute__((format(printf, 3, 0)));
+
+static int say(struct pen_err *err, const char *where, const char *fmt,
+	       va_list ap)
+{
+	set_msg(err, fmt, ap);
+	set_where(err, where);
+	return err->code;
+}
+
+int pen__fail(struct pen_err *err, int kind, const char *where, const char *fmt,
+	      ...)
+{
+	va_list ap;
+	int rc;
+
+	if (!err)
+		return code_of(kind);
+	err->code = code_of(kind);
+	err->sys = 0;
+	err->number = kind > 0 ? kind : general_kind(kind);
+	va_start(ap, fmt);
+	rc = say(err, where, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+int pen__fail_as(struct pen_err *err, const struct pen_err *cause,
+		 const char *where, const char *fmt, ...)
+{
+	va_list ap;
+	int rc;
+
+	if (!err)
+		return cause->code;
+	err->sys = cause->sys;
+	err->number = cause->number;
+	pen__err_code(err, cause->code);
+	va_start(ap, fmt);
+	rc = say(err, where, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+static int kind_of(int sys)
 {
 	switch (sys) {
 	case ENOENT:
-		return PEN_ENOTFOUND;
+		return P_NOT_FOUND;
 	case ENOMEM:
-		return PEN_ENOMEM;
+		return P_NO_MEMORY;
+	case EACCES:
+	case EPERM:
+		return P_NO_PERMISSION;
+	case ENOSPC:
+	case EDQUOT:
+		return P_DISK_FULL;
+	case EMFILE:
+	case ENFILE:
+		return P_TOO_MANY_FILES;
 	default:
-		return PEN_EIO;
+		return P_IO;
 	}
 }
 
 int pen__fail_sys(struct pen_err *err, int sys, const char *where,
 		  const char *fmt, ...)
 {
-	const int code = code_of(sys);
+	const int kind = kind_of(sys);
+	const int code = code_of(kind);
 	char buf[128];
 	size_t n;
 	va_list ap;
@@ -116,6 +206,7 @@ int pen__fail_sys(struct pen_err *err, int sys, const char *where,
 		return code;
 	err->code = code;
 	err->sys = sys;
+	err->number = kind;
 	va_start(ap, fmt);
 	set_msg(err, fmt, ap);
 	va_end(ap);
@@ -131,8 +222,9 @@ int pen__fail_sys(struct pen_err *err, int sys, const char *where,
 int pen__fail_nomem(struct pen_err *err, const char *where, size_t bytes)
 {
 	if (!bytes)
-		return pen__fail(err, PEN_ENOMEM, where, "out of memory");
-	return pen__fail(err, PEN_ENOMEM, where, "out of memory: %s asked for",
+		return pen__fail(err, P_NO_MEMORY, where, "out of memory");
+	return pen__fail(err, P_NO_MEMORY, where,
+			 "out of memory: cannot allocate %s",
 			 pen__show_bytes((double)bytes).s);
 }
 
@@ -146,12 +238,12 @@ int pen__check_local(const char *path, struct pen_err *err)
 	if (!n || strncmp(path + n, "://", 3) != 0)
 		return 0;
 	if (n == 4 && strncmp(path, "file", 4) == 0)
-		return pen__fail(err, PEN_ENOTSUP, path,
-				 "is a URL: name the path without file://");
-	return pen__fail(err, PEN_ENOTSUP, path,
-			 "object stores and URLs (%.*s://) are not "
-			 "supported in this "
-			 "version: name a path in a file system",
+		return pen__fail(err, P_URL, path,
+				 "URLs are not accepted; pass the path without "
+				 "file://");
+	return pen__fail(err, P_URL, path,
+			 "object stores and URLs (%.*s://) are not supported "
+			 "in this version; pass a path in a file system",
 			 (int)(n < 16 ? n : 16), path);
 }
 

@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns when woken, when *w is not `seen`, after ns (0: never), or so. */
+/* Returns when woken, if *w is not `seen`, after ns (0: no limit), or
+ * spuriously. */
 static inline void pen__futex_wait(_Atomic uint32_t *w, uint32_t seen,
 				   uint64_t ns)
 {
@@ -23,7 +24,8 @@ static inline void pen__futex_wait(_Atomic uint32_t *w, uint32_t seen,
 		0);
 }
 
-/* All who sleep. The word may be gone already: only its address counts. */
+/* Wakes all sleepers. The word may be gone already: only its address
+ * matters. */
 static inline void pen__futex_wake(_Atomic uint32_t *w)
 {
 	syscall(SYS_futex, w, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);

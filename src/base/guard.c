@@ -1,8 +1,8 @@
 /*
- * SIGBUS as a return value. The handler jumps only when the thread is inside
- * pen__guard_run() and the signal comes from a memory access; any other SIGBUS
- * goes to the handler that was there before, or kills the process as it would
- * have without us. It does not guard against SIGSEGV: that is always a bug.
+ * Turns SIGBUS into a return value. The handler jumps only if the thread is
+ * inside pen__guard_run() and the signal comes from a memory access; any other
+ * SIGBUS goes to the previous handler, or kills the process as it would have
+ * without this one. SIGSEGV is not guarded: it is always a bug.
  */
 #include "base/guard.h"
 
@@ -14,9 +14,9 @@
 #include <ucontext.h>
 
 /*
- * volatile: written around calls that may leave by siglongjmp and read by the
+ * volatile: written around calls that may leave by siglongjmp, and read by the
  * handler, which the compiler cannot see. initial-exec: in a library loaded
- * late the handler's first look could otherwise have to allocate.
+ * late, the handler's first access might otherwise allocate.
  */
 static _Thread_local sigjmp_buf *volatile armed
 	__attribute__((tls_model("initial-exec")));
@@ -30,7 +30,7 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 		return;
 	}
 	if (previous.sa_handler == SIG_IGN && info->si_code <= 0)
-		return; /* sent by kill(); an ignored fault is not ignored */
+		return; /* sent by kill(); a fault cannot be ignored */
 	if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
 		previous.sa_handler(sig);
 		return;
@@ -45,14 +45,14 @@ static void on_bus(int sig, siginfo_t *info, void *context)
 	sigjmp_buf *to = armed;
 
 	/*
-	 * si_code > 0: from the kernel. All but "action optional" (a broken
+	 * si_code > 0: from the kernel. All except "action optional" (a broken
 	 * page found by the scrubber) come from this thread's own access.
 	 */
 	if (to && info->si_code > 0 && info->si_code != BUS_MCEERR_AO) {
 		/*
-		 * sigsetjmp saves no mask, which would be a system call in
-		 * every guarded region: what the kernel saved for the handler
-		 * is put back here instead.
+		 * sigsetjmp does not save the mask, which would be a system
+		 * call in every guarded region: the mask that the kernel saved
+		 * for the handler is restored here instead.
 		 */
 		const ucontext_t *uc = context;
 

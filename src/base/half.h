@@ -1,4 +1,4 @@
-/* IEEE half precision: by hand, since not every compiler has the type. */
+/* IEEE half precision, by hand, since not every compiler has the type. */
 #ifndef PEN_BASE_HALF_H
 #define PEN_BASE_HALF_H
 
@@ -16,7 +16,7 @@ static inline double pen__half_to_double(uint16_t h)
 	return h & 0x8000 ? -v : v;
 }
 
-/* To nearest, ties to even, as the CPU's own conversion does. */
+/* Rounds to nearest, ties to even, as the CPU's own conversion does. */
 static inline uint16_t pen__double_to_half(double v)
 {
 	uint16_t sign = signbit(v) ? 0x8000 : 0;
@@ -25,7 +25,7 @@ static inline uint16_t pen__double_to_half(double v)
 
 	memcpy(&u, &v, sizeof(u));
 	e = (int)(u >> 52 & 2047) - 1023;
-	if (e >= -14 && e <= 15) { /* normal in both: bits are dropped */
+	if (e >= -14 && e <= 15) { /* normal in both: drop bits */
 		rest = u << 22;
 		u = (uint64_t)(e + 15) << 10 | (u >> 42 & 1023);
 		u += rest > UINT64_C(1) << 63 ||

@@ -1,8 +1,7 @@
 /*
- * The log-linear histogram: one add is a count-leading-zeros, a shift and an
- * increment, so that it can sit on the path of every batch. Fixed size, no
- * allocation; not atomic, because each thread keeps its own and they are
- * merged when read.
+ * The log-linear histogram: an add is a count-leading-zeros, a shift and an
+ * increment, so that every batch can afford it. Fixed size, no allocation; not
+ * atomic, because each thread has its own and they are merged when read.
  */
 #include "base/hist.h"
 
@@ -12,9 +11,9 @@
 #define SUB ((uint64_t)1 << PEN_HIST_BITS)
 
 /*
- * Values below 2 * SUB are their own bucket. Above, with m the place of the
- * highest bit, the PEN_HIST_BITS bits below it choose one of SUB buckets;
- * m = 63 gives at most (63 - BITS) * SUB + 2 * SUB - 1 = PEN_HIST_N - 1.
+ * Values below 2 * SUB have their own bucket. Above, with m the position of the
+ * highest bit, the PEN_HIST_BITS bits below it select one of SUB buckets; m =
+ * 63 gives at most (63 - BITS) * SUB + 2 * SUB - 1 = PEN_HIST_N - 1.
  */
 static unsigned bucket_of(uint64_t v)
 {

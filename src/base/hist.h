@@ -1,8 +1,8 @@
 /*
  * Log-linear histogram of u64 values (nanoseconds, bytes). Every power of two
- * is cut into 64 equal buckets, and a percentile answers with the middle of
- * its bucket, so its error is at most 1/128 = 0.8 % of the value; values below
- * 128 are exact. Minimum, maximum, count and sum are exact.
+ * is cut into 64 equal buckets, and a percentile returns the middle of its
+ * bucket, so its error is at most 1/128 = 0.8 % of the value; values below 128
+ * are exact. Minimum, maximum, count and sum are exact.
  */
 #ifndef PEN_BASE_HIST_H
 #define PEN_BASE_HIST_H
@@ -20,9 +20,9 @@ struct pen_hist {
 void pen__hist_init(struct pen_hist *h);
 void pen__hist_add(struct pen_hist *h, uint64_t v);
 void pen__hist_merge(struct pen_hist *into, const struct pen_hist *from);
-/* p in 0..100; 0 when empty. p=0 is the minimum, p=100 the maximum. */
+/* p in 0..100; 0 if empty. p=0 is the minimum, p=100 the maximum. */
 uint64_t pen__hist_percentile(const struct pen_hist *h, double p);
-/* The largest p % of the values: their share of the sum of all, 0..1. */
+/* The share (0..1) of the largest p % of the values in the total sum. */
 double pen__hist_top(const struct pen_hist *h, double p);
 
 #endif

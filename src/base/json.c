@@ -1,8 +1,8 @@
 /*
- * A JSON reader for small documents: one pass, nodes in the order they begin,
+ * A JSON reader for small documents: one pass, nodes in the order they start,
  * strings decoded into one arena that is never longer than the document.
- * Refuses more than a grammar allows, nesting beyond DEPTH, text that is not
- * UTF-8 where it is escaped, and documents of 4 GiB.
+ * Rejects anything outside the grammar, nesting deeper than DEPTH, escapes that
+ * are not Unicode, and documents of 4 GiB.
  */
 #include "base/json.h"
 
@@ -16,7 +16,7 @@
 struct reader {
 	struct pen_jdoc *j;
 	const char *at, *end;
-	const char *why; /* what is wrong, NULL: memory is short */
+	const char *why; /* what is wrong; NULL: out of memory */
 	bool bad;
 };
 
@@ -70,7 +70,7 @@ static void put(struct reader *r, unsigned c)
 	r->j->text[r->j->ntext++] = (char)c;
 }
 
-/* An escape is at least as long as what it stands for. */
+/* An escape is at least as long as its character. */
 static void put_rune(struct reader *r, uint32_t c)
 {
 	if (c < 0x80) {
@@ -148,7 +148,7 @@ static bool take_escape(struct reader *r)
 	return true;
 }
 
-/* After the opening quote: where it is in text, and its length. */
+/* After the opening quote: its position in text, and its length. */
 static bool take_string(struct reader *r, uint32_t *at, uint32_t *n)
 {
 	*at = r->j->ntext;
@@ -156,14 +156,15 @@ static bool take_string(struct reader *r, uint32_t *at, uint32_t *n)
 		const unsigned char c = (unsigned char)*r->at++;
 
 		if (c < 0x20 || (c == '\\' && !take_escape(r))) {
-			fail(r, "a string has what no string may have");
+			fail(r, "a string contains an invalid character or "
+				"escape");
 			return false;
 		}
 		if (c != '\\')
 			put(r, c);
 	}
 	if (r->at == r->end) {
-		fail(r, "a string does not end");
+		fail(r, "a string is not terminated");
 		return false;
 	}
 	r->at++;
@@ -193,7 +194,7 @@ static bool digits(const char **p, const char *end)
 	return *p > from;
 }
 
-/* 0: it has a fraction or an exponent, or more than 64 bits. */
+/* 0: it has a fraction or an exponent, or exceeds 64 bits. */
 static uint64_t amount_of(const char *text)
 {
 	uint64_t v = 0;
@@ -217,17 +218,17 @@ static uint32_t take_number(struct reader *r)
 	if (p < r->end && *p == '0')
 		p++;
 	else if (!digits(&p, r->end))
-		return fail(r, "there is no value where one should be");
+		return fail(r, "a value is missing");
 	if (p < r->end && *p == '.') {
 		p++;
 		if (!digits(&p, r->end))
-			return fail(r, "a number is not one");
+			return fail(r, "a number is malformed");
 	}
 	if (p < r->end && (*p | 32) == 'e') {
 		p++;
 		p += p < r->end && (*p == '+' || *p == '-');
 		if (!digits(&p, r->end))
-			return fail(r, "a number is not one");
+			return fail(r, "a number is malformed");
 	}
 	n = (size_t)(p - r->at);
 	if (n >= sizeof(text))
@@ -308,7 +309,7 @@ static uint32_t take_children(struct reader *r, bool named, unsigned depth)
 	if (i == PEN_JDOC_NONE || take_char(r, close))
 		return i;
 	if (depth >= DEPTH)
-		return fail(r, "is nested too deeply");
+		return fail(r, "it is nested too deeply");
 	do {
 		child = take_child(r, named, depth + 1);
 		if (child == PEN_JDOC_NONE)
@@ -320,7 +321,9 @@ static uint32_t take_children(struct reader *r, bool named, unsigned depth)
 		last = child;
 		r->j->node[i].n++;
 	} while (take_char(r, ','));
-	return take_char(r, close) ? i : fail(r, "a list does not end");
+	return take_char(r, close)
+		       ? i
+		       : fail(r, "a list or object is not terminated");
 }
 
 static uint32_t take_value(struct reader *r, unsigned depth)
@@ -341,9 +344,10 @@ int pen__jdoc_again(struct pen_jdoc *j, const void *p, size_t n,
 
 	j->n = j->ntext = 0;
 	if (!n || n >= UINT32_MAX)
-		return pen__fail(err, PEN_EDATA, where,
-				 n ? "a JSON document of 4 GiB" : "is empty");
-	r.end = r.at + n; /* of nothing p may be NULL */
+		return pen__fail(err, P_BAD_TEXT, where,
+				 n ? "the JSON document exceeds 4 GiB"
+				   : "the JSON document is empty");
+	r.end = r.at + n; /* p may be NULL if n is 0 */
 	if (n >= j->text_cap)
 		text = pen__realloc(j->text, n + 1, 1);
 	if (!text)
@@ -358,7 +362,8 @@ int pen__jdoc_again(struct pen_jdoc *j, const void *p, size_t n,
 	j->n = 0;
 	if (r.bad && !r.why)
 		return pen__fail_nomem(err, where, n);
-	return pen__fail(err, PEN_EDATA, where, "is no JSON: at byte %zu, %s",
+	return pen__fail(err, P_BAD_TEXT, where,
+			 "not valid JSON: at byte %zu, %s",
 			 (size_t)(r.at - (const char *)p),
 			 r.bad ? r.why : "there is more than one value");
 }
@@ -382,7 +387,7 @@ void pen__jdoc_close(struct pen_jdoc *j)
 	*j = (struct pen_jdoc){ 0 };
 }
 
-/* ---- looking ---- */
+/* ---- queries ---- */
 
 static const struct pen_jdoc_node *node(const struct pen_jdoc *j, uint32_t i)
 {

@@ -1,9 +1,9 @@
 /*
- * The only malloc, so that sizes are overflow-checked in one place and tests
- * can make any allocation fail. Blocks for batches and I/O are page-aligned;
- * big ones are mapped and huge-page advised, because page faults, not copies,
- * are what fresh memory costs. No arenas and no pools: objects that are used
- * again are kept by their owners.
+ * The only malloc, so that sizes are checked for overflow in one place and
+ * tests can make any allocation fail. Blocks for batches and I/O are
+ * page-aligned; large ones are mapped with huge-page advice, because page
+ * faults, not copies, are the cost of fresh memory. No arenas and no pools:
+ * objects that are reused are kept by their owners.
  */
 #include "base/mem.h"
 
@@ -18,7 +18,7 @@
 #define HUGE_PAGE ((size_t)2 << 20)
 #define MAP_FROM ((size_t)1 << 20)
 
-/* fail_at = 0: off, and then the hot path only counts. */
+/* fail_at = 0: off; the hot path then only counts. */
 static atomic_uint_fast64_t fail_at, counted;
 static atomic_bool fail_on;
 
@@ -55,7 +55,7 @@ void pen__give(void *out, size_t size, const void *ours, size_t have)
 	memset((char *)out + n, 0, size - n);
 }
 
-/* Bytes for n items, at least 1 so that an empty array has an address. */
+/* Bytes for n items, at least 1, so that an empty array has an address. */
 static bool bytes_of(size_t n, size_t size, size_t *out)
 {
 	if (!pen__mul(n, size, out) || *out > PTRDIFF_MAX)
@@ -99,7 +99,7 @@ void pen__free(void *p)
 
 bool pen__can_alloc(size_t n)
 {
-	/* volatile: else the compiler takes malloc and free for nothing */
+	/* volatile: otherwise the compiler removes malloc and free */
 	void *volatile p = pen__alloc(n, 1);
 
 	pen__free(p);
@@ -144,7 +144,7 @@ static int block_map(struct pen_block *b, size_t cap)
 		return PEN_ENOMEM;
 	/*
 	 * Only an aligned 2 MiB range can become a huge page, and mmap aligns
-	 * to 4 KiB: take one more and give back what sticks out.
+	 * to 4 KiB: map one more and unmap the excess.
 	 */
 	p = mmap(NULL, cap + HUGE_PAGE, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -156,7 +156,7 @@ static int block_map(struct pen_block *b, size_t cap)
 	p += head;
 	if (head < HUGE_PAGE)
 		munmap(p + cap, HUGE_PAGE - head);
-	/* advice only: without huge pages all still works */
+	/* only advice: works without huge pages too */
 	(void)madvise(p, cap, MADV_HUGEPAGE);
 	*b = (struct pen_block){ .p = p, .cap = cap, .mapped = true };
 	return 0;
@@ -201,7 +201,7 @@ int pen__block_reserve(struct pen_block *b, size_t cap)
 
 	if (b->p && cap <= b->cap)
 		return 0;
-	/* the old one goes first: the two need not fit together */
+	/* the old block is freed first: the two need not fit together */
 	if (!b->mapped)
 		pen__block_fini(b);
 	if (pen__block_init(&bigger, cap)) {
@@ -209,9 +209,9 @@ int pen__block_reserve(struct pen_block *b, size_t cap)
 		return PEN_ENOMEM;
 	}
 	/*
-	 * Pages that are there are moved, because to clear new ones takes
-	 * longer than most of what is done with them. Nothing else is in the
-	 * new range yet, so the two do not need more together than the new one.
+	 * Existing pages are moved, because clearing new ones takes longer than
+	 * most of the work done with them. The new range has no pages yet, so
+	 * both together need no more than the new one.
 	 */
 	if (b->mapped &&
 	    mremap(b->p, b->cap, b->cap, MREMAP_MAYMOVE | MREMAP_FIXED,

@@ -1,8 +1,8 @@
 /*
  * Option tables: text in, typed members of a struct out. Numbers are strict:
- * the whole string counts, nothing is negative by accident, infinite or cut
- * off silently, and the decimal point is a point in every locale. What cannot
- * be read is answered with what could have been meant.
+ * the entire string counts, nothing is silently negative, infinite or
+ * truncated, and the decimal point is a point in every locale. What cannot be
+ * read is answered with a suggestion.
  */
 #include "base/opt.h"
 
@@ -46,7 +46,7 @@ static const struct unit counts[] = {
 	{ "M", 1000000 }, { "G", 1000000000 }, { NULL, 0 },
 };
 
-/* No bare numbers: nobody agrees on what 5 means. */
+/* No bare numbers: the unit of 5 is ambiguous. */
 static const struct unit times[] = {
 	{ "ns", 1 },	     { "us", 1000 },	     { "ms", 1000000 },
 	{ "s", 1000000000 }, { "min", 60000000000 }, { "h", 3600000000000 },
@@ -59,8 +59,8 @@ static size_t digits(const char *s)
 }
 
 /*
- * The length of an unsigned decimal number at s, 0 when there is none; *whole
- * says that it has neither point nor exponent.
+ * The length of an unsigned decimal number at s, 0 if there is none; *whole: it
+ * has neither point nor exponent.
  */
 static size_t number_length(const char *s, bool *whole)
 {
@@ -85,7 +85,7 @@ static size_t number_length(const char *s, bool *whole)
 	return n;
 }
 
-/* newlocale() makes nothing for "C" in glibc: it is there already. */
+/* In glibc, newlocale() allocates nothing for "C". */
 static long double to_real(const char *s)
 {
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -96,7 +96,7 @@ static long double to_real(const char *s)
 	return v;
 }
 
-/* Not to_real() cut down: that would round twice. */
+/* Not a truncated to_real(): that would round twice. */
 static double to_double(const char *s)
 {
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -120,8 +120,8 @@ static bool parse_whole(const char *s, size_t n, uint64_t *out)
 }
 
 /*
- * Number and unit. `exact` refuses what is not a whole number of the base
- * unit; otherwise it is rounded, as in 1.3GiB, but never between 0 and 1.
+ * Number and unit. `exact` rejects anything but an integer number of base
+ * units; otherwise it is rounded, as in 1.3GiB, but never between 0 and 1.
  */
 static int parse_units(const char *s, const struct unit *u, bool exact,
 		       uint64_t *out)
@@ -227,7 +227,7 @@ static int parse_enum(const char *s, const char *const *choices, int *out)
 	return PEN_EINVAL;
 }
 
-/* Appends to a string in cap bytes; what does not fit is left out. */
+/* Appends to a string in cap bytes; excess is cut off. */
 static void append(char *to, size_t cap, const char *more)
 {
 	const size_t n = strlen(to);
@@ -242,44 +242,43 @@ static int fail_enum(const struct pen_opt *o, const char *value,
 	char list[200] = "";
 
 	if (near)
-		return pen__fail(err, PEN_EINVAL, o->name,
-				 "is not a choice: '%.40s'; did you mean "
-				 "'%s'?",
-				 value, near);
+		return pen__fail(
+			err, P_BAD_VALUE, o->name,
+			"'%.40s' is not a valid choice; did you mean '%s'?",
+			value, near);
 	for (unsigned i = 0; o->choices && o->choices[i]; i++) {
 		append(list, sizeof(list), i ? ", " : "");
 		append(list, sizeof(list), o->choices[i]);
 	}
-	return pen__fail(err, PEN_EINVAL, o->name,
-			 "is not a choice: '%.40s' (choose from: %s)", value,
-			 list);
+	return pen__fail(err, P_BAD_VALUE, o->name,
+			 "'%.40s' is not a valid choice; choose from: %s",
+			 value, list);
 }
 
 static int fail_kind(const struct pen_opt *o, const char *value,
 		     struct pen_err *err)
 {
 	static const char *const kind[] = {
-		[PEN_OPT_BOOL] = "a yes or no",
-		[PEN_OPT_INT] = "a whole number",
+		[PEN_OPT_BOOL] = "a boolean",
+		[PEN_OPT_INT] = "an integer",
 		[PEN_OPT_SIZE] = "a size",
 		[PEN_OPT_COUNT] = "a count",
 		[PEN_OPT_DOUBLE] = "a number",
 		[PEN_OPT_TIME] = "a time",
-		[PEN_OPT_LIST] = "a list of whole numbers",
+		[PEN_OPT_LIST] = "a list of integers",
 	};
 	static const char *const hint[] = {
-		[PEN_OPT_BOOL] = "true, false",
+		[PEN_OPT_BOOL] = "true or false",
 		[PEN_OPT_INT] = "8",
-		[PEN_OPT_SIZE] = "64KiB, 1.5GB",
-		[PEN_OPT_COUNT] = "1000, 10k, 1e6",
+		[PEN_OPT_SIZE] = "64KiB or 1.5GB",
+		[PEN_OPT_COUNT] = "1000, 10k or 1e6",
 		[PEN_OPT_DOUBLE] = "0.5",
-		[PEN_OPT_TIME] = "50us, 1.5ms, 2s",
-		[PEN_OPT_LIST] = "[64, 64], 64x64",
+		[PEN_OPT_TIME] = "50us, 1.5ms or 2s",
+		[PEN_OPT_LIST] = "[64, 64] or 64x64",
 	};
 
-	return pen__fail(err, PEN_EINVAL, o->name,
-			 "is not %s: '%.80s' (try %s)", kind[o->type], value,
-			 hint[o->type]);
+	return pen__fail(err, P_BAD_VALUE, o->name, "'%.80s' is not %s; try %s",
+			 value, kind[o->type], hint[o->type]);
 }
 
 static int check_range(const struct pen_opt *o, double v, const char *value,
@@ -287,9 +286,9 @@ static int check_range(const struct pen_opt *o, double v, const char *value,
 {
 	if (!(o->max > o->min) || (v >= o->min && v <= o->max))
 		return 0;
-	return pen__fail(err, PEN_EINVAL, o->name,
-			 "is out of range: '%.80s' (from %.15g to %.15g)",
-			 value, o->min, o->max);
+	return pen__fail(err, P_BAD_VALUE, o->name,
+			 "'%.80s' is out of range; use %.15g to %.15g", value,
+			 o->min, o->max);
 }
 
 static int set_str(char **to, const char *name, const char *value,
@@ -307,7 +306,7 @@ static int set_str(char **to, const char *name, const char *value,
 	return 0;
 }
 
-/* Members are written only when the value is good. */
+/* Members are written only if the value is valid. */
 static int set_number(const struct pen_opt *o, void *to, const char *value,
 		      struct pen_err *err)
 {
@@ -352,7 +351,7 @@ static int set_number(const struct pen_opt *o, void *to, const char *value,
 
 #define LIST_MAX 4096
 
-/* Whole numbers between commas, blanks or x, brackets around them or not. */
+/* Integers separated by commas, blanks or x, with or without brackets. */
 static int parse_list(const char *s, int64_t *v, size_t *n)
 {
 	static const char between[] = ", x\t\n";
@@ -410,7 +409,8 @@ static int set(const struct pen_opt *o, void *base, const char *value,
 	int i;
 
 	if (!value)
-		return pen__fail(err, PEN_EINVAL, o->name, "needs a value");
+		return pen__fail(err, P_MISSING_SETTING, o->name,
+				 "needs a value");
 	switch (o->type) {
 	case PEN_OPT_BOOL:
 		return parse_bool(value, to) ? fail_kind(o, value, err) : 0;
@@ -528,14 +528,14 @@ static int fail_unknown(const struct pen_opt *opts, const char *kind,
 		append(list, sizeof(list), o->name);
 	}
 	if (near.best)
-		return pen__fail(err, PEN_EINVAL, name,
+		return pen__fail(err, P_UNKNOWN_NAME, name,
 				 "unknown option; did you mean '%s%s'?", kind,
 				 near.best);
 	if (!list[0])
-		return pen__fail(err, PEN_EINVAL, name,
-				 "unknown option; there are none here");
-	return pen__fail(err, PEN_EINVAL, name, "unknown option; there are: %s",
-			 list);
+		return pen__fail(err, P_UNKNOWN_NAME, name,
+				 "unknown option; there are no options here");
+	return pen__fail(err, P_UNKNOWN_NAME, name,
+			 "unknown option; choose from: %s", list);
 }
 
 const struct pen_opt *pen__opt_find(const struct pen_opt *opts,
@@ -567,7 +567,7 @@ int pen__opt_defaults(const struct pen_opt *opts, void *to, struct pen_err *err)
 {
 	int ret;
 
-	/* all are zero first: a failure half-way leaves nothing undefined */
+	/* zero all first: a failure half-way leaves nothing undefined */
 	for (const struct pen_opt *o = opts; o && o->name; o++)
 		memset((char *)to + o->off, 0, size_of(o->type));
 	for (const struct pen_opt *o = opts; o && o->name; o++) {
@@ -588,7 +588,7 @@ int pen__opt_set(const struct pen_opt *opts, void *to, const char *name,
 	return o ? set(o, to, value, err) : fail_unknown(opts, "", name, err);
 }
 
-/* The same by the name a user gives it. */
+/* The same, with the name as users write it in messages. */
 static int set_kind(const struct pen_opt *opts, void *to, const char *kind,
 		    const struct pen_opts_kv *kv, struct pen_err *err)
 {
@@ -601,7 +601,7 @@ static int set_kind(const struct pen_opt *opts, void *to, const char *kind,
 	if (!rc)
 		return 0;
 	snprintf(name, sizeof(name), "%s%s", kind, kv->key);
-	return pen__fail(err, rc, name, "%s", why.msg);
+	return pen__fail_as(err, &why, name, "%s", why.msg);
 }
 
 int pen__opt_fill(const struct pen_opt *opts, void *to,
@@ -691,4 +691,17 @@ void pen__opt_fini(const struct pen_opt *opts, void *of)
 				(struct pen_opt_list){ NULL, 0 };
 		}
 	}
+}
+
+const char *pen__opt_type(const struct pen_opt *o)
+{
+	static const char *const names[] = {
+		[PEN_OPT_BOOL] = "boolean",  [PEN_OPT_INT] = "integer",
+		[PEN_OPT_SIZE] = "size",     [PEN_OPT_COUNT] = "count",
+		[PEN_OPT_DOUBLE] = "number", [PEN_OPT_TIME] = "time",
+		[PEN_OPT_STR] = "text",	     [PEN_OPT_ENUM] = "choice",
+		[PEN_OPT_LIST] = "list",
+	};
+
+	return names[o->type];
 }

@@ -1,5 +1,5 @@
 /*
- * Option tables: one place names a setting, its type, default and help; the
+ * Option tables: a setting's name, type, default and help are in one place; the
  * parser, `--help`, the man page and the docs all read it.
  */
 #ifndef PEN_BASE_OPT_H
@@ -22,7 +22,7 @@ enum pen_opt_type {
 	PEN_OPT_LIST,	/* struct pen_opt_list: [1, 2, 3] or 1,2,3 or 1x2x3 */
 };
 
-/* Integers, none below zero; owned by the struct it is in. */
+/* Non-negative integers; owned by the struct it is in. */
 struct pen_opt_list {
 	int64_t *v;
 	size_t n;
@@ -49,22 +49,24 @@ int pen__opt_defaults(const struct pen_opt *opts, void *to,
 /* Unknown names are errors with a suggestion. */
 int pen__opt_set(const struct pen_opt *opts, void *to, const char *name,
 		 const char *value, struct pen_err *err);
-/* Defaults, then all pairs; on failure what was set is freed. kind is what
- * stands before their names where users write them: "store." */
+/* Defaults, then all pairs; on failure what was set is freed. kind is the
+ * prefix of the names as users write them: "store." */
 int pen__opt_fill(const struct pen_opt *opts, void *to,
 		  const struct pen_opts_kv *kv, size_t nkv, const char *kind,
 		  struct pen_err *err);
-/* An error that names one of them names it as a user does, kind first. */
+/* If an error names one of these options, adds the prefix that users write. */
 void pen__opt_err(const struct pen_opt *opts, const char *kind,
 		  struct pen_err *err);
 const struct pen_opt *pen__opt_find(const struct pen_opt *opts,
 				    const char *name);
-/* The value an option has in a struct, as a user would write it. */
+/* The name of its type, as in struct pen_option. */
+const char *pen__opt_type(const struct pen_opt *);
+/* The value of an option in a struct, as a user would write it. */
 void pen__opt_text(const struct pen_opt *, const void *of, char *buf,
 		   size_t cap);
 void pen__opt_fini(const struct pen_opt *opts, void *of); /* frees strings */
-/* What a mistyped word was meant to be, by edit distance: all candidates are
- * tried in turn, and best is what the nearest one stands for; NULL: none is
+/* Guesses what a mistyped word was meant to be, by edit distance: try all
+ * candidates in turn; best is what the nearest one stands for, NULL if none is
  * near. Starts as zeros. */
 struct pen_guess {
 	const char *best;
@@ -74,7 +76,7 @@ void pen__guess(struct pen_guess *, const char *word, const char *candidate,
 		const char *meant);
 /* The nearest of a list, or NULL. */
 const char *pen__nearest(const char *word, const char *const *words);
-/* The same where names come one by one, and what to say of it in the end:
+/* The same for names that come one by one, and the text to append to a message:
  * "; did you mean 'cell_type'?", or nothing. */
 #define PEN_NEAR_MAX 40
 struct pen_near {

@@ -2,8 +2,8 @@
 #ifndef PEN_BASE_PAGE_CACHE_H
 #define PEN_BASE_PAGE_CACHE_H
 
-/* Takes a file out of it, as far as the kernel will; one that cannot be opened
- * is left alone. */
+/* Drops a file from it, as far as the kernel allows; does nothing if the file
+ * cannot be opened. */
 void pen__page_cache_drop(const char *path);
 
 #endif

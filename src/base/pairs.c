@@ -1,4 +1,4 @@
-/* Each pair is one allocation, "key\\0value", that its key points to. */
+/* Each pair is one allocation, "key\0value", that its key points to. */
 #include "base/pairs.h"
 
 #include <string.h>

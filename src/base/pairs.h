@@ -1,4 +1,4 @@
-/* Settings as they were given: for an implementation that is chosen later. */
+/* Settings as given, for an implementation that is chosen later. */
 #ifndef PEN_BASE_PAIRS_H
 #define PEN_BASE_PAIRS_H
 
@@ -9,12 +9,12 @@ struct pen_pairs {
 	size_t n;
 };
 
-/* Copies both; the same key may come again. */
+/* Copies both; a key may be repeated. */
 int pen__pairs_add(struct pen_pairs *, const char *key, const char *value,
 		   struct pen_err *err);
 void pen__pairs_drop(struct pen_pairs *, const char *key);
 void pen__pairs_clear(struct pen_pairs *);
-/* The last value of "key" among the pairs, or NULL. */
+/* The last value of this key, or NULL. */
 const char *pen__pairs_get(const struct pen_pairs *, const char *key);
 
 #endif

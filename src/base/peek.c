@@ -9,8 +9,8 @@ static int read_bytes(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 	const struct pen_span s = ((const struct pen_peek_bytes *)pk)->s;
 
 	if (off > s.n || len > s.n - off)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "ends too early: it is truncated or damaged");
+		return pen__fail(err, P_TRUNCATED, pk->name,
+				 "truncated or damaged");
 	if (len)
 		memcpy(buf, s.p + off, len);
 	return 0;

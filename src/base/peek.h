@@ -1,4 +1,4 @@
-/* Reading pieces of a file that somebody else has open. */
+/* Reads pieces of a file that the caller has open. */
 #ifndef PEN_BASE_PEEK_H
 #define PEN_BASE_PEEK_H
 
@@ -15,28 +15,29 @@ struct pen_peek {
 	int (*read)(struct pen_peek *, uint64_t off, void *buf, size_t len,
 		    struct pen_err *err); /* exactly len bytes, or an error */
 	/*
-	 * All of what lies beside the object under its name and a suffix, at
-	 * most limit bytes; PEN_ENOTFOUND when it is not there. NULL when
-	 * there is nothing beside objects.
+	 * Reads a file next to the object, named like it plus a suffix, up to
+	 * limit bytes; PEN_ENOTFOUND if it does not exist. NULL if the store
+	 * has no such files.
 	 */
 	int (*read_side)(struct pen_peek *, const char *suffix, uint64_t limit,
 			 struct pen_buf *out, struct pen_err *err);
 	/*
-	 * Formats with markers: another object of the data set, by its path
-	 * from the directory of this one ("a/b", "../a"); false when it is not
-	 * there. And exactly len bytes of it. NULL when there are no others.
+	 * Formats with markers: finds another object of the data set by its
+	 * path from the directory of this one ("a/b", "../a"); false if it does
+	 * not exist. read_of() reads exactly len bytes of it. NULL if there are
+	 * no others.
 	 */
 	bool (*find)(struct pen_peek *, const char *path, uint32_t *object,
 		     uint64_t *size);
 	int (*read_of)(struct pen_peek *, uint32_t object, uint64_t off,
 		       void *buf, size_t len, struct pen_err *err);
-	/* Directories below that of this object which have objects, each by
-	 * its path from there. */
+	/* Calls see() with each directory below that of this object that has
+	 * objects, by its path from there. */
 	void (*dirs)(struct pen_peek *, void (*see)(void *arg, const char *dir),
 		     void *arg);
 };
 
-/* Bytes in memory as something to peek at; name may be NULL. */
+/* Bytes in memory behind the same interface; name may be NULL. */
 struct pen_peek_bytes {
 	struct pen_peek pk; /* first */
 	struct pen_span s;

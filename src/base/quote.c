@@ -1,10 +1,10 @@
-/* See quote.h. Nothing here allocates: errors are made with it. */
+/* See quote.h. Nothing here allocates: errors are built with it. */
 #include "base/quote.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Of the first byte; more than one: not all of them are there. */
+/* Length announced by the first byte; the rest may be missing. */
 static size_t utf8_wants(unsigned char c)
 {
 	return c < 0x80		       ? 1
@@ -22,7 +22,7 @@ size_t pen__utf8_len(const char *text)
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-	/* written longer than need be, half of a pair, beyond the last */
+	/* overlong, half of a surrogate pair, or beyond the last */
 	if ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
 	    (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f))
 		return 0;
@@ -42,8 +42,8 @@ uint32_t pen__utf8_value(const char *text, size_t n)
 	return c;
 }
 
-/* Bytes of the character at s when a terminal only shows it; 0: it may do
- * something else, as turning the direction of what follows. */
+/* Bytes of the character at s if a terminal only displays it; 0: it may have
+ * other effects, such as reversing the direction of text. */
 size_t pen__plain_len(const char *s)
 {
 	const size_t n = pen__utf8_len(s);

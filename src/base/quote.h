@@ -1,7 +1,7 @@
 /*
- * Text of others (names of files, labels, results) on its way to a person: a
- * byte that is no printable character, which a terminal might obey, becomes
- * \xNN. UTF-8 is looked at strictly.
+ * Untrusted text (names of files, labels, results) on its way to a person: a
+ * byte that is not part of a printable character, and that a terminal might
+ * interpret, becomes \xNN. UTF-8 is checked strictly.
  */
 #ifndef PEN_BASE_QUOTE_H
 #define PEN_BASE_QUOTE_H
@@ -10,22 +10,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All of s fits, or what is whole of it, and false. */
+/* Quotes s; false if it does not fit, then cut after an entire character. */
 bool pen__quote(char *to, size_t cap, const char *s);
-bool pen__is_plain(const char *s); /* there is nothing to quote in it */
-/* Bytes of the character at s; 0: it is none, or not to be shown. */
+bool pen__is_plain(const char *s); /* nothing in it needs quoting */
+/* Bytes of the character at s; 0: it is invalid, or not printable. */
 size_t pen__plain_len(const char *s);
 
-/* The first of n bytes of a file, in quotes, whatever they are: 'AC\x00...';
- * use .s within the statement that made it. */
+/* The first of n arbitrary bytes, in quotes: 'AC\x00...'; use .s within the
+ * statement that made it. */
 struct pen_quoted {
 	char s[104];
 };
 struct pen_quoted pen__quoted(const void *p, size_t n);
 
-/* Bytes of the UTF-8 character at s (1 to 4); 0: it begins with none. */
+/* Bytes of the UTF-8 character at s (1 to 4); 0: it is invalid. */
 size_t pen__utf8_len(const char *s);
-/* Which one it is, of n bytes. */
+/* The code point of a character of n bytes. */
 uint32_t pen__utf8_value(const char *s, size_t n);
 
 #endif

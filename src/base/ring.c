@@ -1,12 +1,12 @@
 /*
- * The queues between threads. One mutex and array slots: an item is a whole
+ * The queues between threads. One mutex and array slots: an item is a large
  * piece of work (a run of rows, a batch), so a lock of 20 ns around two stores
- * is far below what the item costs, and lanes, exclusiveness and sleeping can
- * be exact. What costs is waking threads, so a push signals only when someone
- * sleeps who was not signalled yet.
+ * is far below the cost of the item, and lanes, exclusiveness and sleeping can
+ * be exact. Waking threads is what costs, so a push signals only if a thread
+ * sleeps that has not been signalled yet.
  *
- * A ring does not own its items, does not block pushers (the number of items
- * in the world is bounded by the pool) and keeps no order across lanes.
+ * A ring does not own its items, does not block pushers (the total number of
+ * items is bounded by the pool) and keeps no order across lanes.
  */
 #include "base/ring.h"
 
@@ -32,13 +32,13 @@ struct pen_ring {
 	pthread_cond_t work; /* poppers */
 	struct lane lane[PEN_RING_LANES];
 	uint32_t cap, mask;
-	unsigned full;	    /* bit per lane that has items */
-	unsigned busy;	    /* bit of the exclusive lane while in work */
+	unsigned full;	    /* one bit per lane that has items */
+	unsigned busy;	    /* bit of the exclusive lane while in use */
 	unsigned exclusive; /* bit of the exclusive lane, 0 = none */
 	/*
-	 * asleep counts poppers in cond_wait, woken those of them for whom a
-	 * signal is on its way. woken never exceeds the signalled ones, so
-	 * asleep == woken means that nobody needs another signal.
+	 * asleep counts poppers in cond_wait, woken those of them that a signal
+	 * is on its way to. woken never exceeds the signalled ones, so asleep
+	 * == woken means that no further signal is needed.
 	 */
 	unsigned asleep, woken;
 	bool closed;
@@ -54,7 +54,7 @@ static uint32_t pow2_above(uint32_t n)
 	return p;
 }
 
-/* Adaptive: the lock is held for some ns, so spinning beats sleeping. */
+/* Adaptive: the lock is held for a few ns, so spinning beats sleeping. */
 static void mutex_init(pthread_mutex_t *m)
 {
 	pthread_mutexattr_t attr;
@@ -101,13 +101,13 @@ void pen__ring_free(struct pen_ring *r)
 	pen__free(r);
 }
 
-/* Lanes a pop can take from. */
+/* Lanes that a pop can take from. */
 static unsigned poppable(const struct pen_ring *r)
 {
 	return r->full & ~r->busy;
 }
 
-/* How many sleepers to signal for n new items; signal them when unlocked. */
+/* How many sleepers to signal for n new items; signal them after unlocking. */
 static unsigned to_wake(struct pen_ring *r, unsigned n)
 {
 	if (n > r->asleep - r->woken)
@@ -139,11 +139,11 @@ static bool push(struct pen_ring *r, unsigned lane, void *const *items,
 	}
 	assert(n <= r->cap && l->tail - l->head <= r->cap - n);
 	for (unsigned i = 0; i < n; i++) {
-		assert(items[i]); /* pop could not tell it from closed */
+		assert(items[i]); /* pop could not distinguish it from closed */
 		l->item[l->tail++ & r->mask] = items[i];
 	}
 	r->full |= bit;
-	/* of an exclusive lane only one can be taken now */
+	/* from an exclusive lane only one can be taken now */
 	if (!(r->busy & bit) && l->tail - l->head >= enough)
 		nwake = to_wake(r, r->exclusive & bit ? 1 : n);
 	pthread_mutex_unlock(&r->lock);
@@ -247,11 +247,11 @@ struct pen_order {
 	uint32_t cap, mask;
 	unsigned waiting;
 	bool closed;
-	uint64_t taken_ns, pace_ns; /* the last take, and between takes */
+	uint64_t taken_ns, pace_ns; /* the last take, and the mean interval */
 	void *slot[];
 };
 
-/* Waits are measured by the clock that nobody sets. */
+/* Waits use the monotonic clock, which is never set. */
 static void cond_init(pthread_cond_t *c)
 {
 	pthread_condattr_t attr;
@@ -282,7 +282,7 @@ int pen__order_new(struct pen_order **out, unsigned cap)
 	cond_init(&o->come);
 	o->cap = cap;
 	o->mask = slots - 1;
-	o->pace_ns = DOZE_MAX_NS; /* until known, as if slow */
+	o->pace_ns = DOZE_MAX_NS; /* until known, assume slow */
 	*out = o;
 	return 0;
 }
@@ -332,17 +332,17 @@ static void *order_take(struct pen_order *o)
 
 	*slot = NULL;
 	o->next++;
-	/* put() signalled for one item; the one behind may be here already */
+	/* put() signalled for one item; the next may be ready already */
 	if (o->waiting && is_ready(o))
 		pthread_cond_signal(&o->come);
 	return item;
 }
 
 /*
- * Being woken costs both sides microseconds, and a virtual machine more. Where
+ * Waking up costs both sides microseconds, and more in a virtual machine. If
  * items come faster than that is worth, the taker sleeps, without asking to be
  * woken, about as long as a quarter of the slots take to fill, and then finds
- * several. Slower ones wake it as they come.
+ * several. Slower items wake it as they come.
  */
 static void doze(struct pen_order *o)
 {
@@ -357,7 +357,7 @@ static void doze(struct pen_order *o)
 	pthread_mutex_lock(&o->lock);
 }
 
-/* How long an item takes to come, as a running mean. */
+/* Updates the running mean of the time between items. */
 static void keep_pace(struct pen_order *o)
 {
 	uint64_t now = pen__now_ns();
@@ -367,7 +367,7 @@ static void keep_pace(struct pen_order *o)
 	o->taken_ns = now;
 }
 
-/* Until the next one is there, the order is closed, or `until` has come. */
+/* Waits until the next item is ready, the order is closed, or `until`. */
 static void await(struct pen_order *o, const struct timespec *until)
 {
 	int rc = 0;

@@ -1,8 +1,8 @@
 /*
  * Random numbers that are functions, not sequences, so that any of them can be
- * made again alone: bounded draws, byte streams, keyed permutations. The one
- * sequence is NumPy's legacy generator, kept because DLIO's file sizes and
- * orders are defined by it. Nothing here is fit for secrets.
+ * computed alone: bounded draws, byte streams, keyed permutations. The one
+ * sequence is NumPy's legacy generator, because DLIO's file sizes and orders
+ * are defined by it. Nothing here is suitable for secrets.
  */
 #include "base/rng.h"
 
@@ -12,7 +12,7 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* Lemire's method: a division only when the first draw is in doubt. */
+/* Lemire's method: divides only if the first draw may be biased. */
 uint64_t pen__rng_below(struct pen_rng *r, uint64_t n)
 {
 	u128 m = (u128)pen__rng_u64(r) * n;
@@ -61,7 +61,7 @@ void pen__rng_fill(uint64_t seed, uint64_t id, uint64_t off, void *buf,
 
 /*
  * Up to PERM_TABLE elements the permutation is a Fisher-Yates shuffle, stored
- * as bytes where the round keys would be: few elements make a Feistel network
+ * as bytes in place of the round keys: with few elements a Feistel network is
  * visibly uneven (on 3 x 3 it never makes an odd permutation).
  */
 #define PERM_TABLE 64
@@ -109,7 +109,7 @@ void pen__perm_init(struct pen_perm *p, uint64_t n, uint64_t seed, uint64_t id)
 		p->key[i] = pen__rng_at(key, i);
 }
 
-/* A round's addend: any function will do, it is never inverted. */
+/* A round's addend: any function will do, since it is never inverted. */
 static inline uint64_t addend(uint64_t v, uint64_t key, uint64_t n)
 {
 	return pen__mulhi(pen__mix64(v * 0x9e3779b97f4a7c15u + key), n);
@@ -150,8 +150,8 @@ static uint64_t backward(const struct pen_perm *p, uint64_t x)
 }
 
 /*
- * Walking: what falls outside [0, n) goes through again until it is inside.
- * It ends, because the walk follows a cycle that holds i itself.
+ * Cycle walking: an index outside [0, n) passes through again until it is
+ * inside. This ends, because the walk follows a cycle that contains i itself.
  */
 uint64_t pen__perm_at(const struct pen_perm *p, uint64_t i)
 {
@@ -178,7 +178,7 @@ uint64_t pen__perm_inverse(const struct pen_perm *p, uint64_t v)
 	return v;
 }
 
-/* PERM_LANES neighbours side by side: their latencies overlap. */
+/* PERM_LANES neighbours side by side, so that their latencies overlap. */
 static void forward_lanes(const struct pen_perm *p, uint64_t first,
 			  uint64_t *out)
 {
@@ -269,7 +269,7 @@ double pen__legacy_double(struct pen_legacy *r)
 	return (a * 67108864.0 + b) / 9007199254740992.0;
 }
 
-/* The polar method, whose second value is kept for the next call. */
+/* The polar method; its second value is kept for the next call. */
 double pen__legacy_normal(struct pen_legacy *r, double mean, double sd)
 {
 	double x1, x2, r2, f;

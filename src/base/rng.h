@@ -2,10 +2,10 @@
  * Random numbers.
  *
  * The generator is counter-based: value i of stream (seed, id) is a pure
- * function of the three, so anything can be made again in any order, by any
- * thread, alone. It is SplitMix64's output function over a keyed counter.
+ * function of the three, so anything can be computed again alone, in any order,
+ * by any thread. It is SplitMix64's output function over a keyed counter.
  *
- * pen_legacy reproduces NumPy's legacy RandomState bit by bit (MT19937, polar
+ * pen_legacy reproduces NumPy's legacy RandomState bit for bit (MT19937, polar
  * normals, Fisher-Yates with masked rejection), because DLIO's file sizes and
  * orders are defined by it.
  */
@@ -60,15 +60,15 @@ static inline double pen__rng_double(struct pen_rng *r)
 }
 /* uniform in [0, n), without bias; n > 0 */
 uint64_t pen__rng_below(struct pen_rng *r, uint64_t n);
-/* Bytes [off, off+n) of stream (seed, id): any piece can be made alone. */
+/* Bytes [off, off+n) of stream (seed, id): any piece can be computed alone. */
 void pen__rng_fill(uint64_t seed, uint64_t id, uint64_t off, void *buf,
 		   size_t n);
 
 /*
  * A keyed permutation of [0, n) in O(1) memory, for any 1 <= n < 2^63: a
  * generalised Feistel network on Z_a x Z_b with a*b just above n (so that
- * walking out of the domain is rare), keyed by (seed, id). Up to 64 elements
- * it is a stored shuffle, because so small a network is uneven.
+ * leaving the domain is rare), keyed by (seed, id). Up to 64 elements it is a
+ * stored shuffle, because such a small network is uneven.
  */
 struct pen_perm {
 	uint64_t n, a, b;
@@ -79,7 +79,7 @@ void pen__perm_init(struct pen_perm *p, uint64_t n, uint64_t seed, uint64_t id);
 uint64_t pen__perm_at(const struct pen_perm *p, uint64_t i);
 /* the i with at(i) == v */
 uint64_t pen__perm_inverse(const struct pen_perm *p, uint64_t v);
-/* out[j] = at(first + j): several at once overlap their latencies */
+/* out[j] = at(first + j); faster, since latencies overlap */
 void pen__perm_range(const struct pen_perm *p, uint64_t first, size_t n,
 		     uint64_t *out);
 

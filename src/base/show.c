@@ -16,7 +16,7 @@ static struct pen_shown fixed(double v, int digits, const char *unit)
 	return out;
 }
 
-/* Decimals that make three digits of v; at most `most`. */
+/* Decimals that give v three digits; at most `most`. */
 static int decimals(double v, int most)
 {
 	const int n = fabs(v) < 9.995 ? 2 : fabs(v) < 99.95 ? 1 : 0;
@@ -34,7 +34,7 @@ static struct pen_shown scaled(double v, const char *const *unit, size_t n)
 		v /= 1000;
 		i++;
 	}
-	/* a whole number stays one; three samples a second are 2.83 */
+	/* an integer stays one; three samples per second can be 2.83 */
 	return fixed(v, i == 0 && rint(v) == v ? 0 : decimals(v, 2), unit[i]);
 }
 
@@ -53,7 +53,7 @@ struct pen_shown pen__show_bytes(double n)
 	return scaled(n, unit, 6);
 }
 
-/* "2 min 05 s", "3 h 20 min": of whole seconds. */
+/* "2 min 05 s", "3 h 20 min", from entire seconds. */
 static struct pen_shown clock_time(double s)
 {
 	struct pen_shown out;
@@ -76,7 +76,7 @@ struct pen_shown pen__show_time(double s)
 		return unknown;
 	if (!(a > 0))
 		return fixed(0, 0, " s");
-	/* by what is left when it is rounded: never "1000 us" */
+	/* by the rounded value: never "1000 us" */
 	if (a < 0.9995e-6)
 		return fixed(s * 1e9, a < 9.95e-9, " ns");
 	if (a < 0.9995e-3)
@@ -92,7 +92,7 @@ struct pen_shown pen__show_percent(double v)
 {
 	if (!isfinite(v))
 		return unknown;
-	/* nothing and everything are said of nothing and everything only */
+	/* 0 % and 100 % are shown only for exactly that */
 	if (v >= 99.95 && v < 100)
 		return fixed(fmin(v, 99.99), 2, " %");
 	if (v > 0 && v < 0.1)
@@ -103,7 +103,7 @@ struct pen_shown pen__show_percent(double v)
 struct pen_shown pen__show_share(double v)
 {
 	v *= 100;
-	/* where a whole percent would say too little */
+	/* where an integer percentage would lose too much */
 	if (fabs(v) < 9.95 || (v >= 99.5 && v < 100))
 		return pen__show_percent(v);
 	return isfinite(v) ? fixed(v, 0, " %") : unknown;
@@ -144,7 +144,7 @@ struct pen_shown pen__show_number(double v)
 		return unknown;
 	if (fabs(v) >= 999.5)
 		return pen__show_whole(rint(v));
-	/* two digits that say something, or ticks of an axis look alike */
+	/* two significant digits, or ticks of an axis look alike */
 	for (double at = 0.995; digits < 6 && fabs(v) < at; at /= 10)
 		digits++;
 	if (!(fabs(v) > 0))

@@ -1,7 +1,7 @@
 /*
- * Numbers as people read them: three digits, decimal units (1 MB is 10^6
- * bytes). Every command and page uses these, so one figure looks the same
- * wherever it is shown. What is not a number is "-".
+ * Numbers formatted for people: three digits, decimal units (1 MB is 10^6
+ * bytes). Every command and page uses these, so that a figure looks the same
+ * everywhere. NaN is shown as "-".
  */
 #ifndef PEN_BASE_SHOW_H
 #define PEN_BASE_SHOW_H
@@ -18,9 +18,9 @@ struct pen_shown pen__show_time(double s);    /* "4.6 us", "2 min 05 s" */
 struct pen_shown pen__show_share(double);     /* 0.38: "38 %" */
 struct pen_shown pen__show_percent(double);   /* 38.2: "38.2 %" */
 struct pen_shown pen__show_whole(double);     /* "65,536" */
-struct pen_shown pen__show_grouped(uint64_t); /* the same, of any size */
+struct pen_shown pen__show_grouped(uint64_t); /* the same, for any size */
 struct pen_shown pen__show_number(double);    /* "340", "4.2" */
-/* to / from - 1: "+12.3 %", and from the double on "x 15,588" */
+/* to / from - 1: "+12.3 %", and from twice on "x 15,588" */
 struct pen_shown pen__show_change(double);
 /* "1 file", "1,000 files", "2 batches"; what: the singular */
 struct pen_shown pen__show_counted(uint64_t n, const char *what);

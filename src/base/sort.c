@@ -1,5 +1,6 @@
-/* See sort.h: insertion for a few, else by digits, the lowest first. Digits
- * that all have alike, as the upper ones of small numbers, cost nothing. */
+/* See sort.h: insertion sort for a few, else radix sort from the lowest digit.
+ * Digits that are equal in all numbers, as the upper ones of small numbers are,
+ * cost nothing. */
 #include "base/sort.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Numbers sorted by their upper 32 bits, those alike left in the order they
- * have: O(n), and without memory of its own, which qsort() may ask for.
+ * Sorts numbers by their upper 32 bits, stably, in O(n), and without
+ * allocating, which qsort() may do.
  */
 #ifndef PEN_BASE_SORT_H
 #define PEN_BASE_SORT_H

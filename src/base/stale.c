@@ -1,6 +1,6 @@
 /*
- * Names tell: a number of a process that this machine has not, or that is not
- * ours to ask (which is there). A number that was given out again keeps a file
+ * Decides by name: the process ID in it does not exist on this machine. A
+ * process that we may not signal exists. If an ID was reused, the file stays
  * for another time; nothing is removed that may be in use.
  */
 #include "base/stale.h"
@@ -19,7 +19,7 @@
 
 #define HOUR 3600
 
-/* NAME.PID.SUFFIX or NAME.PID-MORE.SUFFIX: the number, or 0. */
+/* The process ID in NAME.PID.SUFFIX or NAME.PID-MORE.SUFFIX, or 0. */
 static long process_of(const char *name, const char *prefix, size_t nprefix,
 		       const char *suffix)
 {
@@ -45,7 +45,7 @@ static long process_of(const char *name, const char *prefix, size_t nprefix,
 	return !errno && (stop == end || *stop == '-') ? pid : 0;
 }
 
-/* Do other machines see it? */
+/* Is it a file system that other machines may see? */
 static bool is_shared(int fd)
 {
 	static const unsigned long local[] = {

@@ -1,10 +1,11 @@
 /*
- * Starting and joining threads, and what the process may use of the machine.
+ * Starts and joins threads, and determines which resources of the machine the
+ * process may use.
  *
- * Threads wait to start until all of them exist: when one cannot be started
- * the others leave without having run fn, so a failed start needs no undoing.
- * Limits are read from cgroup files every time they are asked for, because a
- * container can be resized; a file that is missing or odd means "no limit".
+ * Threads wait until all of them exist: if one cannot be started the others
+ * leave without having run fn, so a failed start needs no cleanup. Limits are
+ * read from cgroup files every time, because a container can be resized; a
+ * missing or malformed file means "no limit".
  */
 #include "base/team.h"
 
@@ -56,7 +57,7 @@ static void *run(void *arg)
 {
 	struct member *m = arg;
 	struct pen_team *t = m->team;
-	char name[16]; /* all the kernel keeps */
+	char name[16]; /* the kernel keeps no more */
 
 	snprintf(name, sizeof(name), "%.10s-%u", t->name, m->i % 10000);
 	pthread_setname_np(pthread_self(), name);
@@ -74,8 +75,8 @@ static void set_start(struct pen_team *t, enum start to)
 }
 
 /*
- * The application's signals are for its own threads; ours take only what
- * their own instructions raise, and the profiler's tick.
+ * The application's signals are for its own threads; ours take only what their
+ * own instructions raise, and the profiler's tick.
  */
 static void block_signals(sigset_t *old)
 {
@@ -140,9 +141,7 @@ int pen__team_start(struct pen_team **out, unsigned n, const char *name,
 			      "cannot start thread %u of %u (too many threads "
 			      "or too little memory)",
 			      started + 1, n);
-		if (err)
-			err->code = PEN_ENOMEM;
-		return PEN_ENOMEM;
+		return pen__err_code(err, PEN_ENOMEM);
 	}
 	set_start(t, START_GO);
 	*out = t;
@@ -160,7 +159,7 @@ void pen__team_join(struct pen_team *t)
 	pen__free(t);
 }
 
-/* A small file as a string; false when it is not there. */
+/* A small file as a string; false if it cannot be read. */
 static bool read_text(const char *path, char *buf, size_t cap)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -196,7 +195,7 @@ static uint64_t number(const char *s, uint64_t none)
 	return errno ? none : v;
 }
 
-/* The number behind a word at the start of a line, as in memory.stat. */
+/* The number after a word at the start of a line, as in memory.stat. */
 static uint64_t number_after(const char *text, const char *word, uint64_t none)
 {
 	const size_t n = strlen(word);
@@ -251,7 +250,8 @@ static bool cgroup_path(const char *controller, char *out, size_t cap)
 	return false;
 }
 
-/* A limit holds for all below it, so the least on the way up counts. */
+/* A limit applies to everything below it, so the lowest on the way up
+ * counts. */
 static void each_level(const char *controller,
 		       void (*visit)(const char *dir, uint64_t *least),
 		       uint64_t *least)
@@ -318,8 +318,8 @@ static void cpu_limit(const char *dir, uint64_t *least)
 }
 
 /*
- * What is left below a memory limit. File pages count as used there, but go
- * when memory is asked for, and a loader fills any limit with them.
+ * What is left below a memory limit. File pages count as used there, but are
+ * released on demand, and a loader fills any limit with them.
  */
 static void memory_limit(const char *dir, uint64_t *least)
 {
@@ -380,7 +380,7 @@ uint64_t pen__memory_available(void)
 
 	if (read_text("/proc/meminfo", buf, sizeof(buf)))
 		kb = number_after(buf, "MemAvailable:", 0);
-	/* kernels before 3.14 do not say; then what is free */
+	/* kernels before 3.14 do not report it; use free memory */
 	if (!kb)
 		n = (uint64_t)sysconf(_SC_AVPHYS_PAGES) *
 		    (uint64_t)sysconf(_SC_PAGESIZE);
@@ -391,8 +391,8 @@ uint64_t pen__memory_available(void)
 	return n;
 }
 
-/* Not by getrusage(): that counts the memory of who started the program, too,
- * until then the same process. */
+/* Not getrusage(): that includes the memory of the process that started the
+ * program, before exec. */
 uint64_t pen__memory_peak(void)
 {
 	char buf[4096];

@@ -1,4 +1,4 @@
-/* Threads: they start and join here only. */
+/* Threads: this is the only place that starts and joins them. */
 #ifndef PEN_BASE_TEAM_H
 #define PEN_BASE_TEAM_H
 
@@ -16,23 +16,24 @@ int pen__team_start(struct pen_team **out, unsigned n, const char *name,
 		    struct pen_err *err);
 void pen__team_join(struct pen_team *); /* waits for all, frees; NULL ok */
 
-/* What the kernel says of a thread of this process: how long it ran, and how
- * long it wanted a CPU and had none. False: nothing. */
+/* The kernel's counters of a thread of this process: how long it ran, and how
+ * long it waited for a CPU. False: not available. */
 struct pen_thread_times {
 	uint64_t cpu_ns, queue_ns;
 };
 bool pen__thread_times(int tid, struct pen_thread_times *);
 
-/* A file of this process's control group, as text; false: there is none.
+/* Reads a file of this process's control group as text; false if there is none.
  * controller "": version 2. */
 bool pen__cgroup_read(const char *controller, const char *file, char *buf,
 		      size_t cap);
 
-/* CPUs this process may really use: affinity and cgroup quota respected. */
+/* CPUs this process may use, by affinity and cgroup quota. */
 unsigned pen__cpus(void);
-/* Memory this process may use: the machine's available or the cgroup's rest. */
+/* Memory this process may use: the machine's available memory or the cgroup's
+ * rest. */
 uint64_t pen__memory_available(void);
-/* The most memory it ever had, bytes; 0: the kernel does not say. */
+/* Peak memory of this process in bytes; 0: unknown. */
 uint64_t pen__memory_peak(void);
 
 #endif

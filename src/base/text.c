@@ -1,4 +1,4 @@
-/* Text that grows, JSON, and files that appear when they are complete. */
+/* Growing text, JSON, and files that appear only when they are complete. */
 #include "base/text.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ void pen__text_fini(struct pen_text *t)
 	*t = (struct pen_text){ 0 };
 }
 
-/* Room for n more bytes and the NUL. */
+/* Makes room for n more bytes and the NUL. */
 static bool make_room(struct pen_text *t, size_t n)
 {
 	size_t cap = t->cap ? t->cap : 256;
@@ -29,7 +29,7 @@ static bool make_room(struct pen_text *t, size_t n)
 		return false;
 	if (n < t->cap - t->n)
 		return true;
-	/* t->n is below a quarter, too, so no sum or double wraps around */
+	/* t->n is below a quarter too, so neither sum nor double can wrap */
 	if (n < SIZE_MAX / 4) {
 		while (cap - t->n <= n)
 			cap *= 2;
@@ -116,10 +116,10 @@ int pen__text_save(const struct pen_text *t, const char *path,
 		return PEN_ENOTSUP;
 	if (snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid()) >=
 	    (int)sizeof(tmp))
-		return pen__fail(err, PEN_EINVAL, path, "path is too long");
+		return pen__fail(err, P_TOO_LONG, path, "the path is too long");
 	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return pen__fail_sys(err, errno, path, "cannot be written");
+		return pen__fail_sys(err, errno, path, "cannot write the file");
 	sys = write_all(fd, t->p, t->n);
 	if (close(fd) && !sys)
 		sys = errno;
@@ -128,7 +128,7 @@ int pen__text_save(const struct pen_text *t, const char *path,
 	if (!sys)
 		return 0;
 	unlink(tmp);
-	return pen__fail_sys(err, sys, path, "cannot be written");
+	return pen__fail_sys(err, sys, path, "cannot write the file");
 }
 
 int pen__text_save_in(struct pen_text *t, const char *dir, const char *name,
@@ -139,7 +139,7 @@ int pen__text_save_in(struct pen_text *t, const char *dir, const char *name,
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >=
 	    (int)sizeof(path))
-		rc = pen__fail(err, PEN_EINVAL, dir, "path is too long");
+		rc = pen__fail(err, P_TOO_LONG, dir, "the path is too long");
 	else
 		rc = pen__text_save(t, path, err);
 	pen__text_fini(t);
@@ -151,7 +151,7 @@ int pen__make_dirs(const char *dir, unsigned mode, struct pen_err *err)
 	char path[4096];
 
 	if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
-		return pen__fail(err, PEN_EINVAL, dir, "path is too long");
+		return pen__fail(err, P_TOO_LONG, dir, "the path is too long");
 	for (char *p = path + 1; *path; p++) {
 		const char c = *p;
 
@@ -160,7 +160,7 @@ int pen__make_dirs(const char *dir, unsigned mode, struct pen_err *err)
 		*p = '\0';
 		if (mkdir(path, mode) && errno != EEXIST)
 			return pen__fail_sys(err, errno, path,
-					     "cannot be made");
+					     "cannot create the folder");
 		*p = c;
 		if (!c)
 			break;
@@ -173,7 +173,7 @@ static void put_str(struct pen_text *t, const char *s)
 	pen__text_put(t, s, strlen(s));
 }
 
-/* A comma where one is due, a new line, and the key. */
+/* A comma if needed, a new line, and the key. */
 static void json_key(struct pen_text *t, const char *key)
 {
 	if (t->depth && t->compact)
@@ -205,7 +205,7 @@ void pen__json_close(struct pen_text *t, char bracket)
 		put_str(t, "\n");
 }
 
-/* By number: UTF-16, of which a pair is what lies beyond 16 bits. */
+/* As \uXXXX in UTF-16; a surrogate pair beyond 16 bits. */
 static void put_numbered(struct pen_text *t, const unsigned char *s, size_t n)
 {
 	uint32_t c = pen__utf8_value((const char *)s, n);
@@ -225,7 +225,7 @@ void pen__json_quote(struct pen_text *t, const char *value)
 	while (*s) {
 		size_t n = pen__utf8_len((const char *)s);
 
-		if (!n) { /* a byte that is no text: shown, not passed on */
+		if (!n) { /* an invalid byte: shown, not passed on */
 			put_str(t, "\\ufffd");
 			n = 1;
 		} else if (*s < 0x20 || *s == '<' || *s == 0x7f) {

@@ -1,6 +1,6 @@
 /*
- * Text that grows: lines, and JSON written as it comes. Running out of memory
- * is noted and reported once, when the text is saved or asked for.
+ * Growing text: lines, and JSON written incrementally. Running out of memory is
+ * recorded and reported once, when the text is saved or used.
  */
 #ifndef PEN_BASE_TEXT_H
 #define PEN_BASE_TEXT_H
@@ -15,11 +15,11 @@
 struct pen_text {
 	char *p; /* NUL-terminated once something was added */
 	size_t n, cap;
-	bool failed; /* out of memory: what is here is not all */
+	bool failed; /* out of memory: the text is incomplete */
 	/* JSON: */
 	bool compact; /* no new lines from now on, for long arrays */
-	bool ascii;   /* all other characters by number */
-	bool first;   /* nothing yet inside the innermost bracket */
+	bool ascii;   /* escape all non-ASCII characters */
+	bool first;   /* the innermost bracket is still empty */
 	int depth;
 };
 
@@ -27,23 +27,24 @@ void pen__text_fini(struct pen_text *);
 void pen__text_add(struct pen_text *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void pen__text_put(struct pen_text *, const void *bytes, size_t n);
-/* The same as pen__quote(). */
+/* Like pen__quote(). */
 void pen__text_quote(struct pen_text *, const char *s);
-/* A file that has its final name only when it is complete. */
+/* Writes a file that gets its final name only when it is complete. */
 int pen__text_save(const struct pen_text *, const char *path,
 		   struct pen_err *err);
 
-/* The same as dir/name, and the text is freed in every case. */
+/* The same for dir/name; frees the text in every case. */
 int pen__text_save_in(struct pen_text *, const char *dir, const char *name,
 		      struct pen_err *err);
-/* A directory and those above it, as mkdir -p; there already is fine. */
+/* Creates a directory and those above it, like mkdir -p; it may exist
+ * already. */
 int pen__make_dirs(const char *dir, unsigned mode, struct pen_err *err);
 
 /* Keys are NULL inside arrays; brackets are '{' '}' or '[' ']'. */
 void pen__json_open(struct pen_text *, const char *key, char bracket);
 void pen__json_close(struct pen_text *, char bracket);
 void pen__json_str(struct pen_text *, const char *key, const char *value);
-/* Only the text in its quotes: for keys that others chose. */
+/* Only the quoted text, for keys of unknown origin. */
 void pen__json_quote(struct pen_text *, const char *);
 void pen__json_int(struct pen_text *, const char *key, uint64_t value);
 void pen__json_num(struct pen_text *, const char *key, double value);

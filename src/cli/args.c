@@ -12,18 +12,48 @@ static const struct flag *find_flag(const struct command *cmd, const char *arg,
 	return NULL;
 }
 
+/* The setting that "--batch-size" or "--batch-size=4" means. */
+static bool find_setting(const struct command *cmd, const char *arg, char *name,
+			 size_t cap)
+{
+	struct pen_option o;
+
+	snprintf(name, cap, "%.*s", (int)strcspn(arg, "="), arg);
+	for (char *dash = name; (dash = strchr(dash, '-'));)
+		*dash = '_';
+	for (const struct pen_opt *p = cmd->opts; p && p->name; p++)
+		if (!strcmp(p->name, name))
+			return true;
+	for (uint32_t i = 0; cmd->takes_spec &&
+			     !pen_option_at("loader", NULL, i, &o, sizeof(o));
+	     i++)
+		if (!strcmp(o.name, name))
+			return true;
+	return false;
+}
+
 static int bad_flag(const struct command *cmd, const char *arg)
 {
 	const char *names[32], *near;
+	char setting[64];
 	size_t n = 0;
 
+	if (!strncmp(arg, "--", 2) &&
+	    find_setting(cmd, arg + 2, setting, sizeof(setting))) {
+		complain_usage(P_UNKNOWN_NAME, cmd->name,
+			       "'%s' is a setting, not a flag; write it as "
+			       "%s=VALUE",
+			       arg, setting);
+		return ARG_BAD;
+	}
 	for (const struct flag *f = cmd->flags; f && f->name && n < 31; f++)
 		names[n++] = f->name;
 	names[n] = NULL;
 	near = pen__nearest(arg, names);
-	complain_usage(near ? "%s: no flag '%s'; did you mean '%s'?"
-			    : "%s: no flag '%s'; see penstock %s --help",
-		       cmd->name, arg, near ? near : cmd->name);
+	complain_usage(P_UNKNOWN_NAME, cmd->name,
+		       near ? "unknown flag '%s'; did you mean '%s'?"
+			    : "unknown flag '%s'; see `penstock %s --help`",
+		       arg, near ? near : cmd->name);
 	return ARG_BAD;
 }
 
@@ -40,20 +70,21 @@ static int take_flag(struct args *a, const char *arg)
 	a->value = eq ? eq + 1 : NULL;
 	if (f->arg && f->arg[0] != '[' && !a->value) {
 		if (a->at >= a->argc) {
-			complain_usage("%s: %s needs %s", a->cmd->name, f->name,
-				       f->arg);
+			complain_usage(P_MISSING_SETTING, a->cmd->name,
+				       "%s needs %s", f->name, f->arg);
 			return ARG_BAD;
 		}
 		a->value = a->argv[a->at++];
 	}
 	if (!f->arg && a->value) {
-		complain_usage("%s: %s takes no value", a->cmd->name, f->name);
+		complain_usage(P_BAD_VALUE, a->cmd->name, "%s takes no value",
+			       f->name);
 		return ARG_BAD;
 	}
 	return ARG_FLAG;
 }
 
-/* key=value, unless the part before '=' cannot be a key, as in a path. */
+/* key=value, unless the part before '=' cannot be a key (a path). */
 static bool is_setting(const char *arg)
 {
 	const char *eq = strchr(arg, '=');

@@ -1,6 +1,6 @@
 /*
- * bench and sweep: the experiments of src/experiment as commands. Their words
- * and flags are the descriptions'; here is what people see of a run.
+ * bench and sweep: the experiments of src/experiment as commands. Help texts
+ * and flags come from the descriptions; this file prints progress and results.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define MOST_EXPERIMENTS 31
 #define MOST_FLAGS 400 /* of all */
 
-/* ---- commands, made of descriptions ---- */
+/* ---- commands, generated from the descriptions ---- */
 
 static struct flag flags[MOST_FLAGS];
 static char names[MOST_EXPERIMENTS][48];
@@ -31,15 +31,16 @@ static int run_sweep(int argc, char **argv)
 	return run_experiment(&pen__exp_sweep, argc, argv);
 }
 
-/* Which one it is, is the first argument. */
+/* The first argument names the experiment. */
 static int run_bench(int argc, char **argv)
 {
 	const char *all[MOST_EXPERIMENTS + 1], *near;
 	size_t n = 0;
 
 	if (!argc)
-		return complain_usage("bench: which experiment? see penstock "
-				      "bench --help");
+		return complain_usage(
+			P_MISSING_SETTING, "bench",
+			"no experiment given; see `penstock bench --help`");
 	for (; pen__experiments[n]; n++) {
 		all[n] = pen__experiments[n]->kind.experiment;
 		if (!strcmp(all[n], argv[0]))
@@ -48,11 +49,11 @@ static int run_bench(int argc, char **argv)
 	}
 	all[n] = NULL;
 	near = pen__nearest(argv[0], all);
-	return complain_usage(near ? "bench: no experiment '%s'; did you mean "
-				     "'%s'?"
-				   : "bench: no experiment '%s'; see penstock "
-				     "%s --help",
-			      argv[0], near ? near : "bench");
+	return complain_usage(
+		P_UNKNOWN_NAME, "bench",
+		near ? "unknown experiment '%s'; did you mean '%s'?"
+		     : "unknown experiment '%s'; see `penstock %s --help`",
+		argv[0], near ? near : "bench");
 }
 
 static int run_named(int argc, char **argv)
@@ -74,7 +75,7 @@ static void make(struct command *c, const struct pen_experiment *x,
 	for (const struct pen_flag *f = x->flag;
 	     f < x->flag + x->nflags && *at + 1 < MOST_FLAGS; f++)
 		flags[(*at)++] = (struct flag){ f->name, f->arg, f->help };
-	(*at)++; /* the end of them */
+	(*at)++; /* the terminator */
 }
 
 int bench_commands(void)
@@ -95,7 +96,7 @@ int bench_commands(void)
 	return EXIT_OK;
 }
 
-/* ---- while it runs ---- */
+/* ---- progress ---- */
 
 /* "12 s", "3 min" */
 static const char *roughly(double s)
@@ -141,8 +142,6 @@ static void print_error(struct pen_session *r, const struct pen_err *err)
 	complain(err);
 }
 
-/* ---- a table as it goes ---- */
-
 bool print_others(const struct pen_others *others)
 {
 	struct pen_text json = { .compact = true }, t = { 0 };
@@ -162,115 +161,23 @@ bool print_others(const struct pen_others *others)
 	return said;
 }
 
-static bool said_busy; /* that the machine is */
+/* ---- the result ---- */
 
-static void print_busy(struct pen_session *r, const struct pen_line *const *row,
-		       size_t n)
+static void print_row(struct pen_session *r, const struct pen_text *line)
+{
+	if (!r->json)
+		return;
+	json_printed();
+	fwrite(line->p, 1, line->n, stdout);
+}
+
+static void print_busy(const struct pen_line *const *row, size_t n)
 {
 	struct pen_text t = { 0 };
 
-	if (r->json || said_busy)
-		return;
 	pen__others_rows(&t, row, n);
-	said_busy = t.n;
 	print_paragraphs(&t, false);
 }
-
-static void print_warming(struct pen_session *r,
-			  const struct pen_others *others)
-{
-	if (r->of->live && !r->json)
-		said_busy = print_others(others);
-}
-
-static void print_live(const struct pen_line *row,
-		       const struct pen_figure_column *c)
-{
-	const double v = pen__line_number(row, c->key);
-	const char *cache = pen__line_true(row, "cold") ? "cold" : "warm";
-	struct pen_shown s = { "-" };
-
-	if (!c->show) {
-		printf(" %-*s", c->width,
-		       strcmp(c->key, "cache") != 0
-			       ? pen__line_text(row, c->key)
-			       : cache);
-		return;
-	}
-	if (!isnan(v))
-		s = c->show(v);
-	if (strlen(s.s) > (size_t)c->width && c->show == pen__show_whole)
-		s = pen__show_count(v);
-	printf(" %*s", c->width, s.s);
-}
-
-/* Ends a line of the table: says when a run that should be cold was not. */
-static void print_end(const struct pen_line *row)
-{
-	const double resident = pen__line_number(row, "resident");
-
-	if (!pen__line_true(row, "cold") || resident < 0.05)
-		puts("");
-	else if (isnan(resident))
-		puts("  perhaps not cold");
-	else
-		printf("  not cold: %.0f %% in memory\n", 100 * resident);
-}
-
-/* By itself, or beside those that came before. */
-static bool is_wrong(const struct pen_session *r, const struct pen_line *row,
-		     char *why, size_t cap)
-{
-	const struct pen_line **of =
-		pen__alloc(r->rows.n, sizeof(const struct pen_line *));
-	struct pen_variants a = { .kind = &r->of->kind, .row = of };
-	bool wrong;
-
-	for (size_t i = 0; of && i < r->rows.n; i++)
-		if (!strcmp(pen__line_text(&r->rows.row[i], "path"), r->path) &&
-		    !strcmp(pen__line_text(&r->rows.row[i], "experiment"),
-			    a.kind->experiment))
-			of[a.nrows++] = &r->rows.row[i];
-	wrong = pen__run_wrong(&a, row, why, cap);
-	pen__free(of);
-	return wrong;
-}
-
-static void print_row(struct pen_session *r, const struct pen_line *row,
-		      const struct pen_text *line)
-{
-	char why[200] = "ran out of memory";
-	struct pen_figure_column c[PEN_MOST_COLUMNS];
-	size_t n, i = 0;
-
-	if (r->json)
-		fwrite(line->p, 1, line->n, stdout);
-	if (!r->of->live || r->json)
-		return;
-	n = pen__columns_parse(r->of->live, c);
-	if (r->nadded == 1) {
-		print_busy(r, &row, 1);
-		printf("\n ");
-		for (size_t k = 0; k < n; k++)
-			printf(" %*s", c[k].show ? c[k].width : -c[k].width,
-			       c[k].title);
-		puts("");
-	}
-	/* what it is, up to its cache; then what came out */
-	printf(" ");
-	do
-		print_live(row, &c[i]);
-	while (strcmp(c[i++].key, "cache") != 0 && i < n);
-	if (pen__line_true(row, "oom") || is_wrong(r, row, why, sizeof(why))) {
-		printf(" %s\n", why);
-		return;
-	}
-	for (; i < n; i++)
-		print_live(row, &c[i]);
-	print_end(row);
-}
-
-/* ---- the result ---- */
 
 static int print_all(struct pen_session *r, const struct pen_line *const *row,
 		     size_t n)
@@ -282,14 +189,14 @@ static int print_all(struct pen_session *r, const struct pen_line *const *row,
 
 	if (pen__variants_init(&found, &r->of->kind, row, n, &err))
 		return complain(&err);
-	print_busy(r, row, n);
-	if (r->of->kind.columns)
-		pen__variants_print(&out, &found, terminal_columns());
+	if (!r->json)
+		print_busy(row, n);
+	pen__variants_print(&out, &found, terminal_columns());
 	/* rows may be of others: with --resume they are read from a file */
 	if (!r->json && out.n)
 		print_lines(out.p);
 	pen__variants_words(&words, &found);
-	if (!r->json) /* where sentences are long, with space between them */
+	if (!r->json) /* long sentences get blank lines between them */
 		print_paragraphs(&words, r->of->kind.versus.hero);
 	pen__text_fini(&words);
 	if (out.failed)
@@ -302,8 +209,8 @@ static int print_all(struct pen_session *r, const struct pen_line *const *row,
 	if (!nwrong)
 		return -1;
 	fprintf(stderr,
-		"penstock: %s: other samples than there should have been, so "
-		"no rate is shown\n",
+		"penstock: %s delivered wrong samples; their throughput is not "
+		"shown\n",
 		counted(nwrong, "variant"));
 	return EXIT_DATA;
 }
@@ -326,21 +233,21 @@ static int print_result(struct pen_session *r)
 	return rc;
 }
 
-/* The end of all: what was left out, where the rows are. */
+/* Reports skipped runs and where the rows are. */
 static void print_ending(const struct pen_session *r, bool stopped)
 {
 	if (r->json)
 		return;
 	if (r->nskipped)
-		printf("  %s left out: %s has them\n",
+		printf("  %s skipped: already in %s\n",
 		       counted(r->nskipped, "run"), shown(r->out));
 	if (r->nadded)
-		printf("\n  Rows are in %s; for a page of them: penstock "
-		       "report %s\n",
+		printf("\n  The rows are in %s; to make a page of them: "
+		       "penstock report %s\n",
 		       shown(r->out), shown(r->out));
 	if (stopped)
 		printf("  (interrupted%s)\n",
-		       r->nadded ? ": the rows so far are kept" : "");
+		       r->nadded ? "; the rows so far are kept" : "");
 }
 
 /* ---- the command ---- */
@@ -359,13 +266,13 @@ static void print_notes_of(const struct pen_session *r)
 	}
 	if (r->rows.nbad)
 		fprintf(stderr,
-			"penstock: %s: %s skipped (line %llu is the first): "
-			"not whole\n",
+			"penstock: %s: %s skipped as incomplete (the first is "
+			"line %llu)\n",
 			r->out, counted(r->rows.nbad, "line"),
 			(unsigned long long)r->rows.first_bad);
 }
 
-/* All trials, and what came of them. The exit code. */
+/* Runs all trials and prints the results. Returns the exit code. */
 static int run_all(struct pen_session *r)
 {
 	struct pen_err err = { 0 };
@@ -376,8 +283,8 @@ static int run_all(struct pen_session *r)
 		return complain(&err);
 	code = print_result(r);
 	if (!rc && code < 0 && r->failed)
-		code = EXIT_FAILED; /* it was said why */
-	/* what is wrong does not hide where the rows are */
+		code = EXIT_FAILED; /* the cause was printed */
+	/* print the location of the rows even after an error */
 	print_ending(r, rc);
 	if (rc)
 		return 128 + interrupted();
@@ -418,7 +325,6 @@ static int run_experiment(const struct pen_experiment *x, int argc, char **argv)
 	r.on_wait = show_progress;
 	r.on_row = print_row;
 	r.on_error = print_error;
-	r.on_others = print_warming;
 	r.on_open = warn_of;
 	if (rc < 0)
 		rc = take_args(&r, command_of(x), argc, argv);
@@ -436,25 +342,26 @@ static int run_experiment(const struct pen_experiment *x, int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock bench blocks cells.h5ad '65536 / [1,4096]'",
-	"speed and memory of block shuffles, from whole blocks to single rows",
+	"throughput and memory of block shuffles, from entire blocks to single "
+	"rows",
 	"penstock bench read-chunks cells.h5ad",
-	"what reading costs, and what making tables of it adds",
+	"cost of reading, and of assembling tables from it",
 	"penstock bench workers",
-	"step time by the number of workers, beside PyTorch's DataLoader",
+	"step time by number of workers, compared with PyTorch's DataLoader",
 	"penstock bench headspace images/ --compute 20",
-	"would a faster loader help a model of 20 ms a step?",
+	"would a faster loader help a model that takes 20 ms per step?",
 	"penstock report blocks.jsonl -o report.html",
-	"a page with charts of what was measured",
+	"a page with charts of the results",
 	NULL,
 };
 
 const struct command pen__cmd_bench = {
 	.name = "bench",
 	.args = "EXPERIMENT [PATH] [key=value ...] [flags]",
-	.summary = "experiments: one thing varied, everything measured",
-	.about = "Every run is a process of its own, so that its peak memory "
-		 "is its own, and leaves one row in a file of results, which "
-		 "`penstock report` makes a page of.",
+	.summary = "run an experiment: vary one setting, measure its effects",
+	.about = "Every run is a separate process, so that peak memory is "
+		 "measured per run, and appends one row to a file of results; "
+		 "`penstock report` turns the file into a page.",
 	.examples = examples,
 	.sub = list,
 	.run = run_bench,

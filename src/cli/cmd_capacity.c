@@ -1,7 +1,7 @@
 /*
- * capacity: how many accelerators can this machine and storage feed? Runs the
- * workload with more and more emulated accelerators, doubling until they are
- * no longer kept busy, then halving the gap.
+ * capacity: how many accelerators can this machine and storage feed? Doubles
+ * the number of emulated accelerators until they are no longer kept busy, then
+ * bisects.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 
 #define MOST_PROBES 64
 #define MOST_REPEATS 31
-#define MOST_ACCELERATORS 65536 /* as the key `accelerators` */
+#define MOST_ACCELERATORS 65536 /* as for the key `accelerators` */
 #define MOST_SECONDS 1e6
-#define MOST_STEPS 1e9 /* of a measurement */
+#define MOST_STEPS 1e9 /* per measurement */
 
 struct probe {
-	uint64_t n; /* accelerators of a process */
+	uint64_t n; /* accelerators per process */
 	double au[MOST_REPEATS], rate[MOST_REPEATS]; /* samples/s */
-	double bytes[MOST_REPEATS];		     /* read, per second */
+	double bytes[MOST_REPEATS];		     /* bytes read per second */
 	unsigned repeats;
 	bool fed;
 	/* of the repeat with the lowest utilisation */
@@ -36,30 +36,32 @@ struct search {
 	struct emulation e;
 	struct probe probe[MOST_PROBES];
 	unsigned nprobes;
-	struct pen_opened opened; /* by the first measurement, for all */
+	struct pen_opened opened; /* by the first measurement, shared by all */
 	uint64_t most, repeats;
-	uint64_t batches; /* an epoch has, of each process */
-	double seconds;	  /* of computation in a probe */
+	uint64_t batches; /* per epoch and process */
+	double seconds;	  /* of computation per probe */
 	bool json, quiet;
 	struct pen_others others;
 	bool said_busy;
-	/* share of bytes from the page cache, last probe; NAN: not known */
+	/* share of bytes from the page cache in the last probe; NAN: unknown */
 	double cached;
-	char stopped[320]; /* why no more could be tried */
+	char stopped[320]; /* why the search stopped */
 };
 
 static const struct flag flags[] = {
-	{ "--max", "N", "try no more accelerators than this (4096)" },
-	{ "--repeats", "N", "measure each number so often; medians count (3)" },
-	{ "--seconds", "S", "of emulated computation in a measurement (3)" },
-	{ "--lenient", NULL, "unknown keys are notes, not errors" },
+	{ "--max", "N", "upper bound of accelerators to try (4096)" },
+	{ "--repeats", "N",
+	  "measurements per number of accelerators; medians are compared (3)" },
+	{ "--seconds", "S",
+	  "seconds of emulated computation per measurement (3)" },
+	{ "--lenient", NULL, "report unknown keys as notes instead of errors" },
 	{ "--config-dir", "DIR", "look for DIR/workload/NAME.yaml first" },
 	{ "--json", NULL, "print the result as JSON" },
 	{ "--quiet", NULL, "print only the result" },
 	{ NULL, NULL, NULL },
 };
 
-/* Of the repeats, in any order. */
+/* Range over the repeats, which may be unsorted. */
 static struct pen_range range(const double *v, unsigned n)
 {
 	double s[MOST_REPEATS];
@@ -80,7 +82,7 @@ static int tick(void *arg, const struct pen_progress *p)
 	return interrupted();
 }
 
-/* The workload with n accelerators, only as long as it takes to know. */
+/* The workload with n accelerators, shortened to one measurement. */
 static void shorten(const struct search *s, uint64_t n, struct pen_config *c)
 {
 	double step = pen__time_mean(&s->e.c.train.computation_time);
@@ -93,14 +95,14 @@ static void shorten(const struct search *s, uint64_t n, struct pen_config *c)
 	c->workflow.checkpoint = c->workflow.evaluation = false;
 	c->workflow.train = true;
 	c->workflow.generate_data = c->workflow.profiling = false;
-	/* the window leaves out the first steps: some must remain */
+	/* the first steps are excluded: some must remain */
 	if (want < 8 + c->output.exclude_start_steps)
 		want = 8 + c->output.exclude_start_steps;
 	c->train.total_training_steps = (int64_t)(want < have ? want : have);
 	c->train.epochs = want < have ? 1 : (want + have - 1) / have;
 }
 
-/* One measurement. 0, or the exit code. */
+/* Measures once. Returns 0 or the exit code. */
 static int measure(struct search *s, struct probe *p,
 		   const struct pen_config *c)
 {
@@ -140,7 +142,7 @@ static int measure(struct search *s, struct probe *p,
 	return rc ? complain(&err) : 0;
 }
 
-/* At the top. Other ranks are no others. */
+/* Printed first. Other ranks of the job do not count as other processes. */
 static void say_busy(struct search *s)
 {
 	if (!s->said_busy && s->e.comm->size == 1)
@@ -155,17 +157,19 @@ static void show(struct search *s, const struct probe *p)
 	if (s->quiet || s->json || s->e.comm->rank)
 		return;
 	say_busy(s);
-	printf("  %20s  utilisation %5.1f %% (%5.1f .. %5.1f)  "
-	       "%16s samples/s  %10s/s  %s\n",
-	       counted(p->n * (uint64_t)s->e.comm->size, "accelerator"), au.mid,
-	       au.low, au.high, pen__show_range(rate, pen__show_count).s,
+	if (s->nprobes == 1)
+		printf("  %12s %26s %14s %12s\n", "accelerators",
+		       "utilisation (range)", "samples/s", "read");
+	printf("  %12s %7.1f %% (%5.1f .. %5.1f) %14s %10s/s  %s\n",
+	       grouped(p->n * (uint64_t)s->e.comm->size), au.mid, au.low,
+	       au.high, pen__show_range(rate, pen__show_count).s,
 	       human_bytes(median(p->bytes, p->repeats)),
 	       p->fed ? "fed" : "starved");
 	fflush(stdout);
 }
 
-/* Are n accelerators kept busy? 1 or 0; -1: it cannot be tried (stopped says
- * why) ; else an exit code through *exit. */
+/* Are n accelerators kept busy? 1 or 0; -1: cannot be measured (see stopped),
+ * or failed with an exit code in *exit. */
 static int try(struct search *s, uint64_t n, int *exit)
 {
 	struct probe *p = &s->probe[s->nprobes];
@@ -189,7 +193,7 @@ static int try(struct search *s, uint64_t n, int *exit)
 	return p->fed;
 }
 
-/* What an epoch has, and so how many accelerators can be tried. */
+/* Counts the batches of an epoch, which limit the number of accelerators. */
 static int count_batches(struct search *s)
 {
 	const struct pen_config *c = &s->e.c;
@@ -198,9 +202,10 @@ static int count_batches(struct search *s)
 	struct pen_err err = { 0 };
 
 	if (!(pen__time_mean(&c->train.computation_time) > 0))
-		return complain_usage("capacity: the accelerators compute "
-				      "nothing and are never busy; set "
-				      "train.computation_time");
+		return complain_usage(
+			P_BAD_VALUE, "capacity",
+			"the computing time is 0, so accelerators are never "
+			"busy; set train.computation_time");
 	train.workflow.checkpoint = train.workflow.generate_data = false;
 	train.workflow.train = true;
 	if (pen__run_plan(&train, 1, &p, &err))
@@ -209,14 +214,14 @@ static int count_batches(struct search *s)
 		     (uint64_t)s->e.comm->size;
 	if (s->batches)
 		return 0;
-	return complain_usage("capacity: %s has %s: fewer than one batch for "
-			      "each of %d processes",
-			      s->e.set.workload,
-			      counted(p.samples_train, "sample"),
-			      s->e.comm->size);
+	return complain_usage(
+		P_TOO_FEW_SAMPLES, "capacity",
+		"%s has %s, fewer than one batch for each of %d processes",
+		s->e.set.workload, counted(p.samples_train, "sample"),
+		s->e.comm->size);
 }
 
-/* The largest number that is fed; *exit >= 0 when something failed. */
+/* The largest number that is kept busy; *exit >= 0 if a run failed. */
 static uint64_t find(struct search *s, int *exit)
 {
 	uint64_t good = 0, bad = 0, n = 1, most = s->most;
@@ -236,9 +241,9 @@ static uint64_t find(struct search *s, int *exit)
 	}
 	if (!bad)
 		snprintf(s->stopped, sizeof(s->stopped), "%s",
-			 most == s->most ? "--max"
-					 : "the data set has no full step for "
-					   "more");
+			 most == s->most
+				 ? "--max"
+				 : "the data set is too small for more");
 	while (bad && bad - good > 1) {
 		int fed;
 
@@ -261,8 +266,8 @@ static int by_n(const void *a, const void *b)
 	return (x->n > y->n) - (x->n < y->n);
 }
 
-/* The smallest number that was not fed: what keeps the answer from being
- * larger. NULL: all were fed. */
+/* The smallest number that was starved, which explains the limit. NULL: none
+ * was. */
 static const struct probe *first_starved(const struct search *s)
 {
 	for (unsigned i = 0; i < s->nprobes; i++)
@@ -282,7 +287,7 @@ static void print_json(struct search *s, uint64_t best, struct pen_text *t)
 	pen__json_str(t, "workload", s->e.set.workload);
 	pen__json_int(t, "accelerators", best * ranks);
 	pen__json_num(t, "au_wanted_percentage", 100 * s->e.c.au);
-	if (ranks == 1) /* other ranks are no others */
+	if (ranks == 1) /* other ranks of the job are not other processes */
 		pen__others_json(t, "others", &s->others);
 	if (isfinite(s->cached))
 		pen__json_num(t, "cached_share", s->cached);
@@ -310,8 +315,8 @@ static void print_json(struct search *s, uint64_t best, struct pen_text *t)
 	pen__json_close(t, '}');
 }
 
-/* Utilisation against accelerators, as a picture of characters: up to the
- * lowest repeat, up to the median, and up to the highest. */
+/* Utilisation over accelerators as a bar chart: '#' up to the lowest repeat,
+ * '+' up to the median, '-' up to the highest. */
 static void print_curve(const struct search *s)
 {
 	puts("");
@@ -346,7 +351,7 @@ static void print_why(const struct search *s)
 	pen__text_fini(&t);
 }
 
-/* The answer: as the page has it, of the same document. */
+/* The same sentences as on the report page, from the same document. */
 static void print_words(const struct search *s, const struct pen_text *json)
 {
 	struct pen_doc d = { .name = s->e.set.workload };
@@ -376,14 +381,18 @@ static int report(struct search *s, uint64_t best)
 	if (s->cached > 0.5 &&
 	    !(first_starved(s) &&
 	      pen__cause_storage(first_starved(s)->why.cause)))
-		printf("  %.0f %% of the bytes came from the page cache: for "
-		       "the storage alone use\n  reader.page_cache=drop or "
-		       "more data.\n",
-		       100 * s->cached);
+		print_line(
+			2, NULL,
+			"  %.0f %% of the bytes came from the page cache. To "
+			"measure storage, use %smore data.",
+			100 * s->cached,
+			s->e.c.reader.page_cache == PEN_CACHE_KEEP
+				? "reader.page_cache=drop or "
+				: "");
 	return EXIT_OK;
 }
 
-/* The data has to be there before it can be measured. */
+/* Generates the data before the first measurement. */
 static int generate(struct search *s)
 {
 	struct pen_config c = s->e.c;
@@ -420,16 +429,17 @@ static int take_flag(struct search *s, const struct args *a)
 
 		s->seconds = strtod(a->value, &end);
 		if (*end || !(s->seconds > 0 && s->seconds <= MOST_SECONDS))
-			return complain_usage("capacity: --seconds: '%s' is "
-					      "not a time",
-					      a->value);
+			return complain_usage(
+				P_BAD_VALUE, "capacity",
+				"--seconds: '%s' is not a number of seconds",
+				a->value);
 	} else if (!strcmp(a->key, "--max") || !strcmp(a->key, "--repeats")) {
 		if (pen__parse_count(a->value, &n) || !n ||
 		    n > (a->key[2] == 'r' ? MOST_REPEATS : MOST_ACCELERATORS))
 			return complain_usage(
-				"capacity: %s: '%s' is not a "
-				"number from 1 to %s",
-				a->key, a->value,
+				P_BAD_VALUE, "capacity",
+				"%s: '%s' is not a number from 1 to %s", a->key,
+				a->value,
 				grouped(a->key[2] == 'r' ? MOST_REPEATS
 							 : MOST_ACCELERATORS));
 		*(a->key[2] == 'r' ? &s->repeats : &s->most) = n;
@@ -450,16 +460,18 @@ static int search(struct search *s)
 		return rc;
 	pen__others_start(&s->others);
 	if (!s->quiet && !s->json && !s->e.comm->rank)
-		printf("%s: how many accelerators are kept busy for %.0f %% of "
-		       "the time?\n",
-		       shown(s->e.set.workload), 100 * s->e.c.au);
+		print_line(2, NULL,
+			   "%s: how many accelerators can be kept busy for "
+			   "%.0f %% "
+			   "of the time?",
+			   s->e.set.workload, 100 * s->e.c.au);
 	if (!rc)
 		best = find(s, &exit);
 	if (exit > 0 && !interrupted())
 		return exit;
 	if (!s->nprobes && !interrupted())
-		return complain_usage("capacity: not even one accelerator can "
-				      "be tried: %s",
+		return complain_usage(P_OVER_BUDGET, "capacity",
+				      "cannot run even one accelerator: %s",
 				      s->stopped);
 	rc = s->e.comm->rank ? EXIT_OK : report(s, best);
 	return interrupted() ? 128 + interrupted() : rc;
@@ -495,9 +507,9 @@ static int run_capacity(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock capacity unet3d_small",
-	"the curve, and the largest number that is kept busy",
+	"the curve, and the largest number that can be kept busy",
 	"penstock capacity resnet50_small reader.page_cache=drop --repeats 5",
-	"the storage's own answer, not the page cache's",
+	"measures storage instead of the page cache",
 	NULL,
 };
 
@@ -505,12 +517,12 @@ const struct command pen__cmd_capacity = {
 	.name = "capacity",
 	.ranks = true,
 	.args = "WORKLOAD|FILE [key=value ...] [flags]",
-	.summary = "how many accelerators can be fed here",
+	.summary = "find how many accelerators this machine can feed",
 	.about = "Finds the largest number of emulated accelerators that this "
-		 "machine and storage keep at or above the workload's "
-		 "utilisation threshold (metric.au): doubles, then halves the "
-		 "gap, and prints the curve. Makes the data first when the "
-		 "workload says so.",
+		 "machine and its storage keep at or above the workload's "
+		 "utilisation threshold (metric.au). Doubles the number, then "
+		 "bisects, and prints the curve. Generates the data first if "
+		 "the workload asks for it.",
 	.flags = flags,
 	.examples = examples,
 	.run = run_capacity,

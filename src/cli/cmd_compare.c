@@ -1,4 +1,4 @@
-/* compare: what differs between results beyond noise; for people and CI. */
+/* compare: differences between results beyond noise, for people and CI. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "report/compare.h"
 
-#define MOST 26	 /* results: they are called A to Z */
+#define MOST 26	 /* results, labelled A to Z */
 #define RULES 32 /* --fail-if */
 
 /* "throughput<-5%": fails when it changed by more than that. */
@@ -28,13 +28,13 @@ struct request {
 
 static const struct flag flags[] = {
 	{ "--fail-if", "RULE",
-	  "exit with 5 when a figure changed beyond noise and by more than "
-	  "this, as throughput<-5% or wait_p99>+20%; may be given again" },
+	  "exit with 5 if a figure changed beyond noise and by more than RULE, "
+	  "such as throughput<-5% or wait_p99>+20%; repeatable" },
 	{ "--least", "PERCENT",
-	  "changes below this do not count (default 2, and 5 where repeats are "
+	  "ignore changes below this (default 2, or 5 if the repeats are "
 	  "epochs of one run)" },
-	{ "-o", "FILE", "a page, too" },
-	{ "--json", "[=FILE]", "for programs" },
+	{ "-o", "FILE", "also write an HTML page" },
+	{ "--json", "[=FILE]", "print (or write) the result as JSON" },
 	{ NULL, NULL, NULL },
 };
 
@@ -53,13 +53,15 @@ static int rule_arg(struct request *q, const char *text)
 	struct rule *r = &q->rule[q->nrules];
 
 	if (q->nrules == RULES)
-		return complain_usage("compare: at most %d --fail-if", RULES);
+		return complain_usage(P_TOO_LONG, "compare",
+				      "at most %d --fail-if rules are allowed",
+				      RULES);
 	if (!n || n >= sizeof(r->name) || !text[n] ||
 	    !percent(text + n + 1, &r->share))
 		return complain_usage(
-			"compare: '%s' is no rule; write a "
-			"figure, < or >, and a change in percent, "
-			"as throughput<-5%%",
+			P_BAD_VALUE, "compare",
+			"'%s' is not a valid rule; write a figure, < or >, and "
+			"a change in percent, as in throughput<-5%%",
 			text);
 	memcpy(r->name, text, n);
 	r->name[n] = '\0';
@@ -74,7 +76,8 @@ static int samples_arg(struct request *q, const char *path)
 	struct pen_err err = { 0 };
 
 	if (q->n == MOST)
-		return complain_usage("compare: at most %d results", MOST);
+		return complain_usage(P_TOO_LONG, "compare",
+				      "at most %d results are allowed", MOST);
 	if (pen__samples_read(&q->samples[q->n++], path, &err))
 		return complain(&err);
 	return -1;
@@ -85,10 +88,12 @@ static int take(struct request *q, const struct args *a, int kind)
 	if (kind == ARG_PATH)
 		return samples_arg(q, a->value);
 	if (kind != ARG_FLAG)
-		return kind == ARG_BAD ? EXIT_USAGE
-				       : complain_usage("compare takes no "
-							"settings, but '%s'",
-							a->key);
+		return kind == ARG_BAD
+			       ? EXIT_USAGE
+			       : complain_usage(
+					 P_UNKNOWN_NAME, "compare",
+					 "takes no settings, found '%s='",
+					 a->key);
 	if (!strcmp(a->key, "--fail-if"))
 		return rule_arg(q, a->value);
 	if (!strcmp(a->key, "-o"))
@@ -96,13 +101,13 @@ static int take(struct request *q, const struct args *a, int kind)
 	else if (!strcmp(a->key, "--json"))
 		q->json = a->value ? a->value : "-";
 	else if (!percent(a->value, &q->least) || q->least <= 0)
-		return complain_usage("compare: --least takes a percentage, "
-				      "not '%s'",
+		return complain_usage(P_BAD_VALUE, "compare",
+				      "--least: '%s' is not a percentage",
 				      a->value);
 	return -1;
 }
 
-/* EXIT_MISSED when a rule holds, and says which. */
+/* Prints the rules that apply; EXIT_MISSED if there are any. */
 static int judge(const struct request *q)
 {
 	int rc = EXIT_OK;
@@ -113,18 +118,19 @@ static int judge(const struct request *q)
 			pen__samples_figure(q->samples, r->name);
 
 		if (!f)
-			return complain_usage("compare: %s has no figure '%s'",
+			return complain_usage(P_UNKNOWN_NAME, "compare",
+					      "%s has no figure '%s'",
 					      q->samples->name, r->name);
 		for (size_t b = 1; b < q->n; b++) {
 			struct pen_change c = pen__compare(
 				q->samples, &q->samples[b], f, q->least);
 
 			if (!pen__samples_figure(&q->samples[b], r->name))
-				return complain_usage("compare: %s has no "
-						      "figure '%s'",
+				return complain_usage(P_UNKNOWN_NAME, "compare",
+						      "%s has no figure '%s'",
 						      q->samples[b].name,
 						      r->name);
-			/* a rule that nothing was held against is no pass */
+			/* an unchecked rule must not look like a pass */
 			if (!c.differs && !isfinite(c.low))
 				fprintf(stderr,
 					"penstock: %s: %s: %s (--fail-if %s "
@@ -175,7 +181,8 @@ static int run(int argc, char **argv)
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
 		rc = take(&q, &a, kind);
 	if (rc < 0 && q.n < 2)
-		rc = complain_usage("compare takes at least two results");
+		rc = complain_usage(P_MISSING_SETTING, "compare",
+				    "needs at least two results");
 	if (rc < 0)
 		rc = show(&q);
 	if (!rc)
@@ -187,26 +194,24 @@ static int run(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock compare runs/before runs/after",
-	"two folders of runs; every result.json below them is a repeat",
+	"two directories of runs; every result.json below them is a repeat",
 	"penstock compare a.json b.json --fail-if 'throughput<-5%'",
-	"in CI: exit code 5 when b is more than 5 % slower, beyond noise",
+	"for CI: exit code 5 if b is more than 5 % slower, beyond noise",
 	NULL,
 };
 
 const struct command pen__cmd_compare = {
 	.name = "compare",
-	.args = "A B [C...]",
-	.summary =
-		"what differs between results beyond noise, and what changed",
-	.about = "Holds results against the first one: result.json of `run`, "
-		 "what `load --json` printed, files of rows of `bench` and "
-		 "`sweep`, or folders of the first. A figure differs when the "
-		 "95 % interval of its change, by resampling the repeats, "
-		 "leaves out zero, the ranks of the repeats say so, too, and "
-		 "the change is not too small to matter. Of a single run, "
-		 "epochs are the repeats; several runs tell more. Then it "
-		 "lists which settings and properties of the machine were "
-		 "different.",
+	.args = "A B [C...] [flags]",
+	.summary = "compare results: differences beyond noise",
+	.about = "Compares each result with the first: a result.json of `run`, "
+		 "the output of `load --json`, files of rows of `bench` and "
+		 "`sweep`, or directories of result.json files. A figure "
+		 "differs if the 95 % bootstrap confidence interval of its "
+		 "change excludes zero, a rank test agrees, and the change is "
+		 "not too small to matter. The repeats of a single run are its "
+		 "epochs; several runs give better evidence. Also lists "
+		 "settings and machine properties that differ.",
 	.flags = flags,
 	.examples = examples,
 	.run = run,

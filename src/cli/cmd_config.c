@@ -1,4 +1,4 @@
-/* config: what a workload's settings come to, and where each came from. */
+/* config: the resolved settings of a workload and the origin of each. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -7,11 +7,12 @@
 
 static const struct flag flags[] = {
 	{ "--lenient", NULL,
-	  "unknown keys and Python plug-ins are noted, not refused" },
+	  "report unknown keys and Python plug-ins as notes instead of "
+	  "errors" },
 	{ "--config-dir", "DIR",
-	  "look for DIR/workload/NAME.yaml before what is built in" },
-	{ "--no-origins", NULL, "only the values, without where each is from" },
-	{ "--json", NULL, "for programs" },
+	  "search DIR/workload/NAME.yaml before the built-in workloads" },
+	{ "--no-origins", NULL, "omit the origin of each value" },
+	{ "--json", NULL, "print the result as JSON" },
 	{ NULL, NULL, NULL },
 };
 
@@ -21,14 +22,15 @@ int settings_arg(struct pen_settings *s, const char **name,
 	const char *raw = a->argv[a->at - 1];
 	struct pen_err err = { 0 };
 
-	/* it counts for the settings before it, too */
+	/* it also applies to the settings before it */
 	for (int i = 0; i < a->argc; i++)
 		s->lenient |= !strcmp(a->argv[i], "--lenient");
 	if (kind == ARG_PATH && raw[0] != '~') {
 		if (*name)
-			return complain_usage("%s takes one workload, not "
-					      "'%s' and '%s'",
-					      a->cmd->name, *name, raw);
+			return complain_usage(
+				P_BAD_VALUE, a->cmd->name,
+				"takes one workload, found '%s' and '%s'",
+				*name, raw);
 		*name = raw;
 		return -1;
 	}
@@ -155,8 +157,9 @@ static int run(int argc, char **argv)
 	pen__settings_init(&r.s);
 	rc = parse(&r, &a);
 	if (rc < 0 && !r.name && !r.s.workload)
-		rc = complain_usage("config needs a workload: a name (see "
-				    "penstock workloads) or a .yaml file");
+		rc = complain_usage(P_MISSING_SETTING, "config",
+				    "no workload given; name one of `penstock "
+				    "workloads` or a .yaml file");
 	if (rc < 0 && (pen__settings_load(&r.s, r.name, &err) ||
 		       pen__config_settle(&c, &r.s, &err)))
 		rc = complain(&err);
@@ -170,12 +173,12 @@ static int run(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock config unet3d_h100",
-	"every value, and where it came from",
+	"every value and its origin",
 	"penstock config my.yaml reader.batch_size=16 --no-origins",
-	"a file of yours with one value changed, as YAML",
+	"a file with one value changed, as YAML",
 	"penstock config workload=mine ++workload.train.epochs=2 "
 	"--config-dir=DIR",
-	"arguments as Hydra takes them",
+	"arguments in Hydra's syntax",
 	"penstock config unet3d_h100 workflow.query=dataset.format",
 	"one value",
 	NULL,
@@ -183,13 +186,13 @@ static const char *const examples[] = {
 
 const struct command pen__cmd_config = {
 	.name = "config",
-	.args = "NAME|FILE.yaml [key=value ...]",
-	.summary = "what a workload's settings come to, and where each is from",
-	.about = "Reads a workload (one of `penstock workloads`, or a YAML "
-		 "file as DLIO has them), applies the arguments, checks all of "
-		 "it and prints it. Keys may be written as Hydra takes them "
-		 "(++workload.a.b=c). Settings below loader. go to the loader "
-		 "as they are: loader.store=uring.",
+	.args = "NAME|FILE.yaml [key=value ...] [flags]",
+	.summary = "show the settings of a workload and their origin",
+	.about = "Reads a workload (a name listed by `penstock workloads`, or "
+		 "a YAML file in DLIO's format), applies the arguments, checks "
+		 "the result and prints it. Keys may use Hydra's syntax "
+		 "(++workload.a.b=c). Settings that start with loader. are "
+		 "passed to the loader: loader.store=uring.",
 	.flags = flags,
 	.opts = pen__config_opts,
 	.examples = examples,

@@ -1,7 +1,7 @@
 /*
- * convert: single cells from h5ad, zarr or packed files to one of these. The
- * work is make/convert.c's; here are arguments, progress, and what is said
- * in the end.
+ * convert: single cells from h5ad, zarr or packed files to one of these.
+ * make/convert.c does the work; this file handles arguments, progress and the
+ * report.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "make/maker.h"
 
 #define MOST_PATHS 4096
-#define MOST_NAMED 12 /* of what is left out, for people */
+#define MOST_NAMED 12 /* omitted items that are listed by name */
 
 struct convert {
 	/* settings */
@@ -22,7 +22,7 @@ struct convert {
 	uint64_t seed, memory;
 	/* flags */
 	bool json, force, quick;
-	bool shuffles; /* what is for shuffling was given */
+	bool shuffles; /* a setting that only applies to shuffling was given */
 	const char *path[MOST_PATHS];
 	size_t npaths;
 	struct pen_spec *spec;
@@ -38,37 +38,38 @@ static const struct pen_opt opts[] = {
 	{ .name = "to",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(to),
-	  .help = "h5ad, zarr or packed; by the suffix of DST when not given" },
+	  .help = "output format: h5ad, zarr or packed (default: by the suffix "
+		  "of DST)" },
 	{ .name = "shuffle",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(shuffle),
 	  .dflt = "false",
-	  .help = "write cells in an order of the seed's, whatever fits into "
-		  "memory" },
+	  .help = "write the cells in a random order, even if they do not fit "
+		  "into memory" },
 	{ .name = "seed",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(seed),
 	  .dflt = "0",
-	  .help = "same seed and number of cells, same order" },
+	  .help = "seed of the order; equal seeds and numbers of cells give "
+		  "equal orders" },
 	{ .name = "memory",
 	  .type = PEN_OPT_SIZE,
 	  .off = OFF(memory),
 	  .dflt = "0",
-	  .help = "for shuffling; 0: a quarter of what is free" },
+	  .help = "memory for shuffling (0: a quarter of the free memory)" },
 	{ .name = NULL },
 };
 
 static const struct flag flags[] = {
-	{ "--json", NULL, "for programs" },
-	{ "--no-verify", NULL,
-	  "do not read back and compare what was written" },
-	{ "--force", NULL, "replace DST when it is there" },
+	{ "--json", NULL, "print the result as JSON" },
+	{ "--no-verify", NULL, "do not read the output back and compare it" },
+	{ "--force", NULL, "replace DST if it exists" },
 	{ NULL, NULL, NULL },
 };
 
 /* ---- arguments ---- */
 
-/* All formats of cells have the same settings. */
+/* All single-cell formats have the same settings. */
 static bool of_cells(const char *key)
 {
 	struct pen_option o;
@@ -80,8 +81,8 @@ static bool of_cells(const char *key)
 	return false;
 }
 
-/* to.X is the writer's, X ours or what is asked of cells, the rest (store.X,
- * threads) a loader's. */
+/* to.X goes to the writer; X is a setting of convert or of the single-cell
+ * format; all others (store.X, threads) go to the loader. */
 static int take_setting(struct convert *c, const struct args *a)
 {
 	struct pen_err err = { 0 };
@@ -89,14 +90,15 @@ static int take_setting(struct convert *c, const struct args *a)
 	int rc;
 
 	if (strncmp(a->key, "to.", 3) == 0) {
-		/* argv stays as it is: the key can point into it */
+		/* argv is never modified: the key can point into it */
 		const char *arg = a->argv[a->at - 1];
 		const size_t n = strlen(a->key) - 3;
 		char *name = pen__strndup(arg + 3 + strspn(arg, "+"), n);
 
 		if (!name || c->nkv == sizeof(c->kv) / sizeof(*c->kv)) {
 			pen__free(name);
-			return complain_usage("convert: too many settings");
+			return complain_usage(P_TOO_LONG, "convert",
+					      "too many settings");
 		}
 		c->kv[c->nkv++] = (struct pen_opts_kv){ name, a->value };
 		return -1;
@@ -126,8 +128,9 @@ static int take_arg(struct convert *c, const struct args *a, int kind)
 		return take_setting(c, a);
 	default:
 		if (c->npaths == MOST_PATHS)
-			return complain_usage("convert: too many paths; name "
-					      "a directory, or @LIST");
+			return complain_usage(
+				P_TOO_LONG, "convert",
+				"too many paths; name a directory or @LIST");
 		c->path[c->npaths++] = a->value;
 		return -1;
 	}
@@ -161,9 +164,10 @@ static const char *find_format(const struct convert *c, const char *dst)
 	to = c->to ? c->to : by_name;
 	if (to && by_name && strcmp(to, by_name) != 0 &&
 	    pen__cells_format_suffix(to)) {
-		complain_usage("%s is the name of a %s file, and to=%s: name "
-			       "it otherwise, or leave to= out",
-			       dst, by_name, to);
+		complain_usage(P_CONFLICT, dst,
+			       "the suffix means %s, but to=%s; change the "
+			       "suffix or omit to=",
+			       by_name, to);
 		return NULL;
 	}
 	if (to && pen__cells_format_suffix(to))
@@ -173,29 +177,29 @@ static const char *find_format(const struct convert *c, const char *dst)
 			 "%s%s (%s)", i ? ", " : "", to,
 			 pen__cells_format_suffix(to));
 	if (c->to)
-		complain_usage("to: there is no '%s' to convert to; there are "
-			       "%s",
-			       c->to, names);
+		complain_usage(P_UNKNOWN_NAME, "to",
+			       "cannot convert to '%s'; use %s", c->to, names);
 	else
-		complain_usage("convert: the suffix of %s says nothing; give "
-			       "it one of, or set to= to one of: %s",
+		complain_usage(P_MISSING_SETTING, "convert",
+			       "the suffix of %s is unknown; set to= to a "
+			       "format or use its suffix: %s",
 			       dst, names);
 	return NULL;
 }
 
-/* One line for each kind of thing that stays behind. */
+/* One line per kind of omitted item. */
 static void print_left(const struct pen_left_kind *k)
 {
 	const char *name = "";
 	uint32_t n = 0;
 
-	printf("  left out: %s (", k->kind);
+	printf("  omitted: %s (", k->kind);
 	while (n < MOST_NAMED && (name = pen__left_next(k, name)))
 		printf("%s%s", n++ ? ", " : "", shown(name));
 	if (k->n > n)
 		printf(" and %s more", grouped(k->n - n));
 	printf(")%s\n",
-	       strcmp(k->kind, "raw") ? "" : ": matrix=raw makes it the X");
+	       strcmp(k->kind, "raw") ? "" : ": matrix=raw selects it as X");
 }
 
 static void put_left(struct pen_text *j, const struct pen_left *left)
@@ -220,7 +224,7 @@ static void print_text(const struct convert *c, const char *dst,
 	       counted(r->ncells, "cell"), counted(r->ngenes, "gene"),
 	       human_bytes((double)r->bytes_out), human_time(s),
 	       human_count(s > 0 ? (double)r->ncells / s : 0));
-	printf("  %s before, %.2f of it now%s\n",
+	printf("  %s before; the output is %.2f of that%s\n",
 	       human_bytes((double)r->bytes_in),
 	       r->bytes_in ? (double)r->bytes_out / (double)r->bytes_in : 0,
 	       c->quick ? "; not verified" : "; verified cell by cell");
@@ -228,7 +232,7 @@ static void print_text(const struct convert *c, const char *dst,
 		printf("  shuffled with seed %" PRIu64 ", in %s\n", c->seed,
 		       counted(r->buckets, "bucket"));
 	if (r->nbeside)
-		printf("  with %s %s beside X\n", grouped(r->nbeside),
+		printf("  with %s %s in addition to X\n", grouped(r->nbeside),
 		       r->nbeside == 1 ? "matrix" : "matrices");
 	for (uint32_t i = 0; i < r->left.n; i++)
 		print_left(&r->left.of[i]);
@@ -289,8 +293,7 @@ static void note(struct convert *c, const char *to, const char *key,
 		c->kv[c->nkv++] = (struct pen_opts_kv){ name, value };
 }
 
-/* Where cells come from and how they were mixed, in files that have a place
- * for it. */
+/* Records the source and the shuffle seed in formats that can store them. */
 static void note_origin(struct convert *c, const char *to)
 {
 	size_t n = 0;
@@ -317,12 +320,14 @@ static int convert(struct convert *c)
 	if (!to)
 		return EXIT_USAGE;
 	if (c->shuffles && !c->shuffle)
-		return complain_usage("convert: seed= and memory= have no "
-				      "effect without shuffle=true");
+		return complain_usage(P_NO_EFFECT, "convert",
+				      "seed= and memory= have no effect "
+				      "without shuffle=true");
 	pen__cells_clean(dst);
 	if (!c->force && lstat(dst, &sb) == 0)
-		return complain_usage("%s exists already; --force replaces it",
-				      dst);
+		return complain_usage(
+			P_EXISTS, dst,
+			"already exists; replace it with --force");
 	for (size_t i = 0; !rc && i + 1 < c->npaths; i++)
 		rc = pen_spec_add_path(c->spec, c->path[i], &err);
 	if (!rc) {
@@ -376,8 +381,9 @@ static int run_convert(int argc, char **argv)
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
 		rc = take_arg(c, &a, kind);
 	if (rc < 0 && c->npaths < 2)
-		rc = complain_usage("convert: from where to where? penstock "
-				    "convert SRC... DST");
+		rc = complain_usage(P_MISSING_SETTING, "convert",
+				    "needs a source and a destination: "
+				    "penstock convert SRC... DST");
 	if (rc < 0)
 		rc = convert(c);
 	for (size_t i = 0; i < c->nkv; i++)
@@ -390,31 +396,30 @@ static int run_convert(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock convert cells.h5ad cells.pen",
-	"half the size of gzip, and several times as fast to load",
+	"half the size of gzip, and several times faster to load",
 	"penstock convert cells.h5ad cells.pen shuffle=true seed=1",
-	"the same in random order, so that reading in order is enough",
+	"the same in random order, so that sequential reading suffices",
 	"penstock convert a.h5ad b.h5ad all.pen join=outer",
-	"two files as one, with the genes of both",
+	"merge two files, with the genes of both",
 	"penstock convert cells.pen back.h5ad to.compression=gzip",
-	"back, for others to read",
+	"back to h5ad, for other programs",
 	NULL,
 };
 
 const struct command pen__cmd_convert = {
 	.name = "convert",
 	.args = "SRC... DST [key=value ...] [flags]",
-	.summary = "single cells to the layout made for loading, and back",
-	.about =
-		"Reads cells of h5ad, zarr or packed (.pen) files as the "
-		"loader does, all of them with all columns of obs and var, "
-		"with layers and obsm (or what matrix= names), "
-		"and writes one file. What stays behind (uns, raw, varm, "
-		"obsp, ...) is named. What was written is read back and "
-		"compared cell by cell before it has its name; when anything "
-		"fails nothing is left. Settings: those below, what `penstock "
-		"formats h5ad` lists (matrix, genes, filter, join, dtype, ...) "
-		"for what is read, and to.X for the writer (to.compression, "
-		"to.rows, ...). Memory does not grow with the matrix.",
+	.summary = "convert single-cell data to a fast layout, and back",
+	.about = "Reads all cells of h5ad, zarr or packed (.pen) files through "
+		 "the loader, with all columns of obs and var, layers and obsm "
+		 "(or the matrix that matrix= names), and writes one file. "
+		 "Omitted parts (uns, raw, varm, obsp, ...) are listed. The "
+		 "output is read back and compared cell by cell before it gets "
+		 "its final name; on failure nothing is left behind. Settings: "
+		 "those below, those listed by `penstock formats h5ad` for "
+		 "reading (matrix, genes, filter, join, dtype, ...), and to.X "
+		 "for the writer (to.compression, to.rows, ...). Memory use "
+		 "does not grow with the matrix.",
 	.flags = flags,
 	.opts = opts,
 	.examples = examples,

@@ -1,6 +1,7 @@
 /*
- * ddict: a dictionary of samples in the memory of many processes. Here: what
- * its commands share, and stat, which looks at one that others hold.
+ * ddict: a dictionary of samples in the memory of many processes. This file has
+ * the code that its subcommands share, and stat, which examines an existing
+ * dictionary.
  */
 #include "cli/cmd_ddict.h"
 
@@ -12,7 +13,7 @@
 int dict_setting(struct dict *x, const char *setting)
 {
 	if (x->nset == DICT_SETTINGS)
-		return complain_usage("ddict: too many settings");
+		return complain_usage(P_TOO_LONG, "ddict", "too many settings");
 	x->set[x->nset++] = setting;
 	return -1;
 }
@@ -104,8 +105,8 @@ int dict_json(struct pen_text *j, struct pen_ddict *d, struct pen_err *err)
 static const struct command cmd_stat;
 
 static const struct flag stat_flags[] = {
-	{ "--json", NULL, "for programs" },
-	{ "--verify", NULL, "a file: compare the checksum of all its bytes" },
+	{ "--json", NULL, "print the result as JSON" },
+	{ "--verify", NULL, "for a file: verify the checksum of all bytes" },
 	{ NULL, NULL, NULL },
 };
 
@@ -146,14 +147,16 @@ static int run_stat(int argc, char **argv)
 			json |= !strcmp(a.key, "--json");
 			verify |= !strcmp(a.key, "--verify");
 		} else if (kind == ARG_SETTING || what) {
-			return complain_usage("ddict stat: one name, or one "
-					      "file");
+			return complain_usage(P_BAD_VALUE, "ddict stat",
+					      "takes one name or one file");
 		} else {
 			what = a.value;
 		}
 	}
 	if (!what)
-		return complain_usage("ddict stat: which? A name, or a file");
+		return complain_usage(
+			P_MISSING_SETTING, "ddict stat",
+			"no dictionary given; pass a name or a file");
 	file = strchr(what, '/') || !access(what, F_OK);
 	snprintf(setting, sizeof(setting), "%s=%.4096s",
 		 file ? "restore" : "name", what);
@@ -171,19 +174,18 @@ static int run_stat(int argc, char **argv)
 
 static const char *const stat_examples[] = {
 	"penstock ddict stat train",
-	"what the dictionary of that name holds, and how many have it",
+	"keys, memory and number of processes of the named dictionary",
 	"penstock ddict stat train.dict --verify",
-	"the same of one that was saved",
+	"the same for a saved dictionary",
 	NULL,
 };
 
 static const struct command cmd_stat = {
 	.name = "ddict stat",
 	.args = "NAME|FILE [--json] [--verify]",
-	.summary = "what a dictionary holds",
-	.about = "Joins the dictionary that processes of this machine have by "
-		 "that name, or maps a saved one, and prints its memory and "
-		 "keys.",
+	.summary = "show the keys and memory of a dictionary",
+	.about = "Joins the dictionary of that name on this machine, or maps a "
+		 "saved one, and prints its memory and number of keys.",
 	.flags = stat_flags,
 	.examples = stat_examples,
 	.run = run_stat,
@@ -192,11 +194,12 @@ static const struct command cmd_stat = {
 static int run_ddict(int argc, char **argv)
 {
 	if (!argc)
-		return complain_usage("ddict: bench, load or stat? See "
-				      "penstock ddict --help");
-	return complain_usage("ddict: no command '%s'; there are bench, load "
-			      "and stat",
-			      argv[0]);
+		return complain_usage(P_MISSING_SETTING, "ddict",
+				      "no subcommand given; use bench, load or "
+				      "stat (see `penstock ddict --help`)");
+	return complain_usage(
+		P_UNKNOWN_NAME, "ddict",
+		"unknown subcommand '%s'; use bench, load or stat", argv[0]);
 }
 
 static const struct command *const sub[] = {
@@ -208,9 +211,9 @@ static const struct command *const sub[] = {
 
 static const char *const examples[] = {
 	"penstock ddict bench",
-	"how fast values are put and got, beside a plain loop in C",
+	"throughput of put and get, compared with a plain loop in C",
 	"mpirun -n 4 penstock ddict load data/",
-	"a data set into the memory of four ranks",
+	"loads a data set into the memory of four ranks",
 	NULL,
 };
 
@@ -218,10 +221,10 @@ const struct command pen__cmd_ddict = {
 	.name = "ddict",
 	.ranks = true,
 	.args = "bench|load|stat ...",
-	.summary = "a dictionary of samples in the memory of many processes",
-	.about = "Samples by key in memory that processes of a machine share "
-		 "without copies, and ranks of a job across machines. See "
-		 "penstock ddict bench --help, load --help, stat --help.",
+	.summary = "share samples in the memory of many processes",
+	.about = "A distributed dictionary: samples by key, in memory that the "
+		 "processes of a machine share without copies and that the "
+		 "ranks of a job share across machines.",
 	.examples = examples,
 	.sub = sub,
 	.run = run_ddict,

@@ -1,6 +1,6 @@
 /*
- * penstock doctor: what of this machine matters for loading data, and what to
- * change, each with its reason. It changes nothing itself.
+ * penstock doctor: checks what affects loading on this machine and advises what
+ * to change and why. It changes nothing itself.
  */
 #include "cli/doctor.h"
 
@@ -152,13 +152,13 @@ static void print_text(const struct doctor *d)
 		}
 	}
 	if (count(d, DOCTOR_BROKEN))
-		printf("\nSomething does not work: see what is marked "
+		printf("\nSomething does not work; see the lines marked "
 		       "broken.\n");
 	else if (better)
-		printf("\nEverything works. %s would be better changed.\n",
+		printf("\nEverything works; %s could be improved.\n",
 		       counted(better, "thing"));
 	else
-		printf("\nEverything is as it should be.\n");
+		printf("\nEverything is fine.\n");
 }
 
 static int print_json(const struct doctor *d, const char *path)
@@ -208,9 +208,10 @@ static int run(int argc, char **argv)
 		} else {
 			rc = kind == ARG_BAD
 				     ? EXIT_USAGE
-				     : complain_usage("doctor takes no "
-						      "settings, but '%s'",
-						      a.key);
+				     : complain_usage(
+					       P_UNKNOWN_NAME, "doctor",
+					       "takes no settings, found '%s='",
+					       a.key);
 			break;
 		}
 	}
@@ -231,26 +232,26 @@ static int run(int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-	{ "--json", "[=FILE]", "for programs" },
+	{ "--json", "[=FILE]", "print (or write) the result as JSON" },
 	{ NULL, NULL, NULL },
 };
 
 static const char *const examples[] = {
 	"penstock doctor",
-	"this machine, and the directory it is called in",
+	"checks this machine and the current directory",
 	"penstock doctor /data",
-	"and the file system and device that hold /data",
+	"also checks the file system and device that hold /data",
 	NULL,
 };
 
 const struct command pen__cmd_doctor = {
 	.name = "doctor",
 	.args = "[PATH...]",
-	.summary = "what of this machine matters for loading, what to change",
-	.about = "Looks at CPU, memory, limits, kernel, io_uring, MPI and, for "
-		 "every PATH, file system, device and page cache, and says "
-		 "what to change and why. It changes nothing. Exit code 1: "
-		 "something that is needed does not work.",
+	.summary = "check this machine for what slows loading down",
+	.about = "Checks CPU, memory, limits, kernel, io_uring and MPI, and "
+		 "for every PATH the file system, device and page cache. "
+		 "Advises what to change and why, but changes nothing. The "
+		 "exit code is 1 if something required does not work.",
 	.flags = flags,
 	.examples = examples,
 	.run = run,

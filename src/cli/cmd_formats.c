@@ -1,12 +1,11 @@
-/* formats, decoders, stores, samplers: what this build has, from the
- * registries. */
+/* formats, decoders, stores, samplers: lists the components of this build. */
 #include <string.h>
 
 #include "cli/cli.h"
 #include "make/maker.h"
 
 static const struct flag flags[] = {
-	{ "--json", NULL, "for programs" },
+	{ "--json", NULL, "print the result as JSON" },
 	{ NULL, NULL, NULL },
 };
 
@@ -28,7 +27,7 @@ static const struct pen_absent absent_decoders[] = {
 };
 #undef PEN_ABSENT
 
-/* Settings to write a format with, when they are others. */
+/* Settings of the writer of a format, if they differ from the reader's. */
 static const struct pen_opt *to_write(const char *kind, const char *name)
 {
 	return strcmp(kind, "format") ? NULL : pen__cells_format_opts(name);
@@ -45,7 +44,7 @@ static void show(const char *kind, const char *name)
 	const char *suffix;
 	char prefix[32] = "";
 
-	/* those of a decoder stand behind its name */
+	/* options of a decoder follow its name */
 	if (strcmp(kind, "decoder") != 0)
 		snprintf(prefix, sizeof(prefix), "%s.", kind);
 	printf("%s: %s\n", name, pen_help_of(kind, name));
@@ -57,7 +56,7 @@ static void show(const char *kind, const char *name)
 	}
 	print_options(stdout, prefix, kind, name);
 	if (own) {
-		puts("  and to write, with gen:");
+		puts("  for writing, with gen:");
 		print_opts(stdout, prefix, own);
 	}
 }
@@ -119,13 +118,15 @@ static int list(const struct command *cmd, int argc, char **argv,
 		else if (kind == ARG_PATH && !only)
 			only = a.value;
 		else
-			return complain_usage("%s takes one NAME, not '%s'",
-					      cmd->name, argv[a.at - 1]);
+			return complain_usage(P_BAD_VALUE, cmd->name,
+					      "takes one NAME, found also '%s'",
+					      argv[a.at - 1]);
 	}
 	if (only && !pen_help_of(of, only))
-		return complain_usage("'%s' is none of these; `penstock %s` "
-				      "lists all",
-				      only, cmd->name);
+		return complain_usage(
+			P_UNKNOWN_NAME, cmd->name,
+			"'%s' is not in this build; `penstock %s` lists all",
+			only, cmd->name);
 	if (json)
 		pen__json_open(&j, NULL, '[');
 	for (uint32_t i = 0; (name = pen_name_at(of, i)); i++) {
@@ -169,39 +170,39 @@ static int run_samplers(int argc, char **argv)
 const struct command pen__cmd_formats = {
 	.name = "formats",
 	.args = "[NAME] [--json]",
-	.summary = "what can be read, and the options of each",
-	.about = "Lists the formats of this build, or one of them.",
+	.summary = "list the data formats and their options",
+	.about = "Lists the formats of this build, or describes one of them.",
 	.flags = flags,
 	.run = run_formats,
 };
 const struct command pen__cmd_stores = {
 	.name = "stores",
 	.args = "[NAME] [--json]",
-	.summary = "ways to read bytes, and the options of each",
-	.about = "Lists the stores of this build, or one of them. store=auto "
-		 "chooses among posix, mmap and uring by file sizes and the "
-		 "page cache.",
+	.summary = "list the stores (ways to read bytes) and their options",
+	.about = "Lists the stores of this build, or describes one of them. "
+		 "store=auto chooses posix, mmap or uring by file size and "
+		 "page cache state.",
 	.flags = flags,
 	.run = run_stores,
 };
 const struct command pen__cmd_decoders = {
 	.name = "decoders",
 	.args = "[NAME] [--json]",
-	.summary = "what fields of bytes can be decoded to, and the options",
-	.about = "Lists the decoders of this build, or one of them. A field of "
-		 "bytes is decoded by decode.FIELD=NAME, with options behind "
-		 "it: decode.image=jpeg:color=rgb,strict=false. "
-		 "decode.FIELD=none leaves the bytes as they are, auto "
-		 "looks how each value begins. Files of images are decoded "
-		 "by themselves.",
+	.summary = "list the decoders of byte fields and their options",
+	.about = "Lists the decoders of this build, or describes one of them. "
+		 "decode.FIELD=NAME decodes a byte field; options follow the "
+		 "name: decode.image=jpeg:color=rgb,strict=false. "
+		 "decode.FIELD=none leaves the bytes as they are; auto detects "
+		 "the type of each value by its first bytes. Image files are "
+		 "decoded without this setting.",
 	.flags = flags,
 	.run = run_decoders,
 };
 const struct command pen__cmd_samplers = {
 	.name = "samplers",
 	.args = "[NAME] [--json]",
-	.summary = "orders of samples, and the options of each",
-	.about = "Lists the samplers of this build, or one of them.",
+	.summary = "list the samplers (sample orders) and their options",
+	.about = "Lists the samplers of this build, or describes one of them.",
 	.flags = flags,
 	.run = run_samplers,
 };

@@ -1,7 +1,7 @@
 /*
- * gen: makes a data set. Every file is a function of (seed, its number), so
- * they can be made in any order by any number of threads and come out the
- * same; a file has its final name only when it is complete.
+ * gen: generates a data set. Every file is a function of (seed, file number),
+ * so any number of threads can write them in any order with the same result. A
+ * file gets its final name only when it is complete.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,127 +26,130 @@ static const struct pen_opt opts[] = {
 	{ .name = "format",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(format),
-	  .help = "by the suffix of PATH, else npy" },
+	  .help = "format of the files (default: by the suffix of PATH, "
+		  "otherwise npy)" },
 	{ .name = "files",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(files),
 	  .dflt = "1",
 	  .min = 1,
 	  .max = 4e9,
-	  .help = "how many; more than one go into the directory PATH" },
+	  .help = "number of files; more than one are written to the directory "
+		  "PATH" },
 	{ .name = "samples",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(samples),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 1e15,
-	  .help = "in each file; 0: 1, or 10,000 single cells" },
+	  .help = "samples per file (0: 1, or 10,000 single cells)" },
 	{ .name = "shape",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(shape),
 	  .dflt = "64x64",
-	  .help = "of a sample, as 3x224x224; 1 for one "
-		  "number" },
+	  .help = "shape of a sample, such as 3x224x224 (1: a single number)" },
 	{ .name = "dtype",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(dtype),
 	  .dflt = "float32",
-	  .help = "of its elements, as NumPy names them" },
+	  .help = "NumPy name of the element type" },
 	{ .name = "classes",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(classes),
 	  .dflt = "0",
-	  .help = "npz: adds a field y with labels below this" },
+	  .help = "npz: add a field y with labels below this number" },
 	{ .name = "genes",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(genes),
 	  .dflt = "20000",
 	  .min = 1,
 	  .max = 16777216,
-	  .help = "single cells: columns of the matrix" },
+	  .help = "single cells: number of columns of the matrix" },
 	{ .name = "density",
 	  .type = PEN_OPT_DOUBLE,
 	  .off = OFF(density),
 	  .dflt = "0.062",
-	  .help = "single cells: share of numbers that are not 0" },
+	  .help = "single cells: share of nonzero numbers" },
 	{ .name = "overlap",
 	  .type = PEN_OPT_DOUBLE,
 	  .off = OFF(overlap),
 	  .dflt = "1",
-	  .help = "single cells: share of genes that all files have" },
+	  .help = "single cells: share of genes that all files have in "
+		  "common" },
 	{ .name = "dense",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(dense),
 	  .dflt = "false",
-	  .help = "single cells: a dense matrix, not CSR" },
+	  .help = "single cells: write a dense matrix instead of CSR" },
 	{ .name = "pca",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(pca),
 	  .dflt = "0",
 	  .max = 65536,
-	  .help = "single cells: columns of obsm/X_pca" },
+	  .help = "single cells: number of columns of obsm/X_pca (0: none)" },
 	{ .name = "size",
 	  .type = PEN_OPT_SIZE,
 	  .off = OFF(size),
 	  .dflt = "16MiB",
 	  .min = 1,
 	  .max = 1e15,
-	  .help = "sequences: of all, with a line end each and without ids" },
+	  .help = "sequences: total size, counting line ends but not ids" },
 	{ .name = "length",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(length),
 	  .dflt = "0",
 	  .max = 1e15,
-	  .help = "sequences: letters of each; 0: 1024, or 300 of proteins" },
+	  .help = "sequences: letters per sequence (0: 1024, or 300 for "
+		  "proteins)" },
 	{ .name = "lengths",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(lengths),
 	  .dflt = "fixed",
 	  .choices = lengths,
-	  .help = "sequences: all alike, or realistic: spread around length, "
-		  "a few very long" },
+	  .help = "sequences: all of equal length, or spread around length= "
+		  "with a few very long ones" },
 	{ .name = "subfolders",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(subfolders),
 	  .dflt = "0",
-	  .help = "spread the files over this many" },
+	  .help = "number of subdirectories to spread the files over (0: "
+		  "none)" },
 	{ .name = "prefix",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(prefix),
-	  .help = "file names begin with it; img, or cells, when not given" },
+	  .help = "prefix of the file names (default: img, or cells)" },
 	{ .name = "seed",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(seed),
 	  .dflt = "0",
-	  .help = "same seed, same bytes" },
+	  .help = "seed of the data; equal seeds give equal bytes" },
 	{ .name = "threads",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(threads),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 1024,
-	  .help = "0 = as many as CPUs" },
+	  .help = "number of threads (0: one per CPU)" },
 	{ .name = "store",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(store),
 	  .dflt = "posix",
-	  .help = "what writes; store.fsync=true makes each "
-		  "file durable" },
+	  .help = "store that writes the files; store.fsync=true syncs each "
+		  "file" },
 	{ .name = NULL },
 };
 
 static const struct flag flags[] = {
 	{ "--force", NULL,
-	  "write into a directory that is not empty, or over "
-	  "a file" },
+	  "write into a directory that is not empty, or overwrite a file" },
 	{ "--json", NULL, "print the result as JSON" },
-	{ "--size", "BYTES", "the same as size=BYTES" },
-	{ "--seed", "N", "the same as seed=N" },
-	{ "--lengths", "HOW", "the same as lengths=HOW" },
+	{ "--size", "BYTES", "same as size=BYTES" },
+	{ "--seed", "N", "same as seed=N" },
+	{ "--lengths", "HOW", "same as lengths=HOW" },
 	{ NULL, NULL, NULL },
 };
 
-/* A piece of the file whose number is in arg. */
+/* Fills a piece of the file whose number is in arg. */
 static int make_part(const struct pen_table *t, uint32_t field, uint64_t off,
 		     size_t n, void *to, struct pen_err *err)
 {
@@ -172,13 +175,13 @@ static int make_part(const struct pen_table *t, uint32_t field, uint64_t off,
 	return 0;
 }
 
-/* Before n bytes are written. */
+/* Called before n bytes are written. */
 static int step(void *arg, size_t n, struct pen_err *err)
 {
 	struct gen *g = arg;
 
 	if (interrupted())
-		return pen__fail(err, PEN_ECLOSED, g->path, "interrupted");
+		return pen__fail(err, P_INTERRUPTED, g->path, "interrupted");
 	atomic_fetch_add(&g->bytes, n);
 	return 0;
 }
@@ -238,9 +241,10 @@ static int parse_shape(struct gen *g)
 			s++;
 	}
 	if (*s || !d->ndim)
-		return complain_usage("gen: shape=%s is not a shape; write it "
-				      "as 3x224x224",
-				      g->shape);
+		return complain_usage(
+			P_BAD_VALUE, "gen",
+			"the shape '%s' is not valid; write it as 3x224x224",
+			g->shape);
 	if (d->ndim == 1 && d->shape[0] == 1)
 		d->ndim = 0;
 	return -1;
@@ -260,7 +264,8 @@ static int settle_dtype(struct gen *g)
 	if (t == PEN_NDTYPES || t == PEN_F80 || t == PEN_C160) {
 		const char *near = pen__nearest(g->dtype, names);
 
-		return complain_usage("gen: dtype=%s cannot be made%s%s",
+		return complain_usage(P_BAD_VALUE, "gen",
+				      "cannot generate dtype '%s'%s%s",
 				      g->dtype, near ? "; did you mean " : "",
 				      near ? near : "");
 	}
@@ -279,7 +284,9 @@ static int settle_field(struct gen *g)
 	snprintf(d->name, sizeof(d->name), "x");
 	if (!pen__shape_bytes(d->shape, d->ndim, d->dtype, &row) ||
 	    !pen__mul(row, g->samples, &all))
-		return complain_usage("gen: a file would be too large");
+		return complain_usage(
+			P_BAD_VALUE, "gen",
+			"a file would be too large; lower samples= or shape=");
 	g->file_bytes = all;
 	g->nfields = 1;
 	if (g->classes) {
@@ -308,24 +315,26 @@ static int settle_format(struct gen *g, struct pen_err *err)
 
 	g->made = g->format ? g->format : by_name ? by_name : "npy";
 	if (!pen__format_writes(g->made))
-		return pen__fail(err, PEN_EINVAL, g->made,
-				 pen_help_of("format", g->made)
-					 ? "is read and not written; see "
-					   "`penstock formats`"
-					 : "is not a format; see "
-					   "`penstock formats`");
+		return pen_help_of("format", g->made)
+			       ? pen__fail(err, P_CANNOT_WRITE_THIS, g->made,
+					   "this format can be read but not "
+					   "written; see `penstock formats`")
+			       : pen__fail(err, P_UNKNOWN_NAME, g->made,
+					   "unknown format; see `penstock "
+					   "formats`");
 	if (gen_check_name(g, g->made, err))
 		return PEN_EINVAL;
 	if (has_option(g->made, "tokens"))
-		return pen__fail(err, PEN_EINVAL, g->made,
-				 "holds sequences: make them with `penstock "
-				 "gen dna PATH`, rna or protein");
+		return pen__fail(
+			err, P_BAD_VALUE, g->made,
+			"is a format for sequences; generate them with "
+			"`penstock gen dna PATH`, rna or protein");
 	g->suffix = pen_format_suffix(g->made, 0);
 	g->single = g->files == 1 && pen__format_names(g->made, g->path);
 	if (g->classes && strcmp(g->made, "npz") != 0)
-		return pen__fail(err, PEN_EINVAL, "classes",
-				 "needs a format with named fields: "
-				 "format=npz");
+		return pen__fail(
+			err, P_CONFLICT, "classes",
+			"needs a format with named fields; set format=npz");
 	return pen__maker_use(g->maker, g->made, g->for_format.kv,
 			      g->for_format.n, err);
 }
@@ -341,7 +350,7 @@ static int check_space(struct gen *g, struct pen_err *err)
 	return pen__synth_space(g->path, need, err);
 }
 
-/* Nothing of others is written over or mixed with ours by accident. */
+/* Existing files are never overwritten or mixed with ours by accident. */
 int gen_check_target(struct gen *g, struct pen_err *err)
 {
 	struct stat sb;
@@ -349,23 +358,23 @@ int gen_check_target(struct gen *g, struct pen_err *err)
 	int rc;
 
 	if (g->single && g->many)
-		return pen__fail(err, PEN_EINVAL, g->path,
-				 "is one file, and subfolders= and prefix= are "
-				 "for a directory of them: leave them out");
+		return pen__fail(err, P_NO_EFFECT, g->path,
+				 "is a single file, where subfolders= and "
+				 "prefix= have no effect; omit them");
 	if (g->files == 1 && g->overlap < 1)
-		return pen__fail(err, PEN_EINVAL, "overlap",
-				 "is of several files: give files=, or leave "
-				 "it out");
+		return pen__fail(err, P_NO_EFFECT, "overlap",
+				 "has no effect on a single file; set files= "
+				 "or omit it");
 	if (g->force || lstat(g->path, &sb))
 		return 0;
 	if (g->single || !S_ISDIR(sb.st_mode))
-		return pen__fail(err, PEN_EINVAL, g->path,
-				 "exists already; --force writes over it");
+		return pen__fail(err, P_EXISTS, g->path,
+				 "already exists; overwrite it with --force");
 	rc = pen__maker_count(g->maker, g->path, &n, err);
 	if (!rc && n)
-		rc = pen__fail(err, PEN_EINVAL, g->path,
-			       "is not empty; --force writes into it all the "
-			       "same");
+		rc = pen__fail(err, P_EXISTS, g->path,
+			       "the directory is not empty; write into it "
+			       "anyway with --force");
 	return rc;
 }
 
@@ -393,7 +402,7 @@ static int make_all(struct gen *g, struct pen_err *err)
 	return rc;
 }
 
-/* What a run that was killed left, where this one writes. */
+/* Removes what a killed run left at the target. */
 static void clean(const struct gen *g)
 {
 	char dir[4096];
@@ -402,7 +411,7 @@ static void clean(const struct gen *g)
 	pen__stale_remove(dir);
 }
 
-/* Directories that were made for files that were not. */
+/* Removes directories of files that were not written. */
 static void drop_dirs(const struct gen *g)
 {
 	char path[4096], *slash;
@@ -448,15 +457,15 @@ static int generate(struct gen *g)
 	s = (double)(pen__now_ns() - t0) / 1e9;
 	gen_settle_hint(g);
 	if (!g->json) {
-		printf("%s: %s%s in %s %s %s, %s in %s (%s/s)", shown(g->path),
-		       g->single ? "" : "a directory with ",
-		       counted(g->samples * g->files, "sample"),
-		       grouped(g->files), g->made,
-		       g->files == 1 ? "file" : "files",
-		       human_bytes((double)atomic_load(&g->bytes)),
-		       human_time(s),
-		       human_bytes((double)atomic_load(&g->bytes) / s));
-		gen_print_hint(g);
+		print_line(2, NULL, "%s: %s%s in %s %s %s, %s in %s (%s/s)%s%s",
+			   g->path, g->single ? "" : "a directory with ",
+			   counted(g->samples * g->files, "sample"),
+			   grouped(g->files), g->made,
+			   g->files == 1 ? "file" : "files",
+			   human_bytes((double)atomic_load(&g->bytes)),
+			   human_time(s),
+			   human_bytes((double)atomic_load(&g->bytes) / s),
+			   g->hint[0] ? "; load it with " : "", g->hint);
 		return EXIT_OK;
 	}
 	pen__json_open(&j, NULL, '{');
@@ -471,7 +480,7 @@ static int generate(struct gen *g)
 	return text_out(&j, NULL);
 }
 
-/* Settings that only some of what is made have. */
+/* Settings that apply only to some kinds of data. */
 #define ONE(x) (1u << GEN_##x)
 static const struct {
 	const char *name;
@@ -486,8 +495,8 @@ static const struct {
 };
 #define NONLY (sizeof(only) / sizeof(only[0]))
 
-/* store.X and format.X are for those who write. Others with a dot are none, and
- * said to be by a spec. */
+/* store.X and format.X go to the writers. The loader spec reports other keys
+ * with a dot as unknown. */
 static int take_setting(struct gen *g, struct pen_spec *spec,
 			const struct args *a)
 {
@@ -547,17 +556,18 @@ static int take_arg(struct gen *g, struct pen_spec *spec, const struct args *a,
 			g->path[0] = '\0';
 		}
 		if (g->path[0])
-			return complain_usage("gen: one PATH, not '%s' as "
-					      "well",
+			return complain_usage(P_BAD_VALUE, "gen",
+					      "takes one PATH, found also '%s'",
 					      a->value);
 		if (strlen(a->value) >= sizeof(g->path))
-			return complain_usage("gen: PATH is too long");
+			return complain_usage(P_TOO_LONG, "gen",
+					      "PATH is too long");
 		snprintf(g->path, sizeof(g->path), "%s", a->value);
 		return -1;
 	}
 }
 
-/* Images are of bytes, unless somebody says otherwise. */
+/* Images consist of bytes unless dtype= is given. */
 static void default_dtype(struct gen *g)
 {
 	const char *f = g->format ? g->format : pen_format_for(g->path);
@@ -566,8 +576,7 @@ static void default_dtype(struct gen *g)
 		g->field[0].dtype = PEN_U8;
 }
 
-/* The format of cells that is asked for, as the list of them has it, or NULL.
- */
+/* The single-cell format requested, or NULL. */
 static const char *cells_format(const struct gen *g)
 {
 	const char *f;
@@ -583,7 +592,7 @@ static const char *cells_format(const struct gen *g)
 static int make(struct gen *g)
 {
 	static const char *const whats[] = {
-		"arrays; sequences are made by gen dna, rna, ...",
+		"arrays; generate sequences with gen dna, rna or protein",
 		"single cells", "sequences"
 	};
 	int rc, what = GEN_SAMPLES;
@@ -595,7 +604,8 @@ static int make(struct gen *g)
 		what = GEN_CELLS;
 	for (size_t i = 0; i < NONLY; i++)
 		if (g->given & 1u << i && !(only[i].of & 1u << what))
-			return complain_usage("gen: %s= has no meaning for %s",
+			return complain_usage(P_NO_EFFECT, "gen",
+					      "%s= does not apply to %s",
 					      only[i].name, whats[what]);
 	if (what == GEN_SEQS)
 		return gen_seqs(g);
@@ -620,7 +630,8 @@ static int run_gen(int argc, char **argv)
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
 		rc = take_arg(&g, spec, &a, kind);
 	if (rc < 0 && (!g.path[0] || (!g.kind && gen_kind(g.path))))
-		rc = complain_usage("gen: where to? penstock gen PATH ...");
+		rc = complain_usage(P_MISSING_SETTING, "gen",
+				    "no PATH given: penstock gen PATH ...");
 	if (rc < 0 && pen__check_local(g.path, &err))
 		rc = complain(&err);
 	if (rc < 0)
@@ -637,19 +648,19 @@ static int run_gen(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock gen data/ files=1000 shape=64x64 dtype=float32",
-	"a thousand npy files of one sample each",
+	"a thousand npy files with one sample each",
 	"penstock gen x.npy samples=1M shape=256",
 	"one npy file with a million rows",
 	"penstock gen data/ format=npz files=64 shape=1024x1024 classes=10",
 	"npz files with an array x and a label y",
 	"penstock gen x.h5ad samples=200k genes=20k format.compression=gzip",
-	"single cells as CELLxGENE stores them; also x.zarr",
+	"single cells in the layout of CELLxGENE; also x.zarr",
 	"penstock gen cells/ format=h5ad files=4 samples=50k overlap=0.8",
-	"four files that share four fifths of their genes",
+	"four files that share 80 % of their genes",
 	"penstock gen dna+rna seqs.txt size=0.125GiB",
 	"130,946 lines of 1024 letters, half DNA, half RNA, each with an id",
 	"penstock gen protein p.fa --size 100MB --lengths realistic",
-	"FASTA with lengths as proteins have them",
+	"FASTA with realistic protein lengths",
 	"penstock gen dna chr.fa size=100MB length=100M",
 	"one long sequence",
 	NULL,
@@ -658,16 +669,16 @@ static const char *const examples[] = {
 const struct command pen__cmd_gen = {
 	.name = "gen",
 	.args = "[dna|rna|dna+rna|protein] PATH [key=value ...] [flags]",
-	.summary = "make a data set to try things with",
-	.about = "Makes random samples, the same ones for the same seed, in "
-		 "one file or many. No file has its final name before it is "
-		 "complete. h5ad and zarr get single cells: counts of genes as "
-		 "skewed as measured ones, cell types with markers of their "
-		 "own, plates one after another. format.X reaches the writer: "
-		 "compression, level, chunk, shuffle (h5ad), version and shard "
-		 "(zarr). dna, rna, dna+rna (half each) and protein make one "
-		 "file of random letters, a sequence and an id a line, or "
-		 "FASTA by the name of PATH.",
+	.summary = "generate a synthetic data set",
+	.about = "Generates random samples in one file or many; equal seeds "
+		 "give equal samples. A file gets its final name only when it "
+		 "is complete. h5ad and zarr files contain single cells: gene "
+		 "counts as skewed as real ones, cell types with marker genes, "
+		 "one plate after another. format.X sets options of the "
+		 "writer: compression, level, chunk, shuffle (h5ad), version "
+		 "and shard (zarr). dna, rna, dna+rna (half each) and protein "
+		 "write one file of random letters, with one sequence and id "
+		 "per line, or FASTA if PATH has its suffix.",
 	.flags = flags,
 	.opts = opts,
 	.examples = examples,

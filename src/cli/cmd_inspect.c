@@ -1,4 +1,4 @@
-/* inspect: what is in a data set, without loading it. */
+/* inspect: describes a data set without loading it. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 static const struct flag flags[] = {
-	{ "--json", NULL, "for programs" },
+	{ "--json", NULL, "print the result as JSON" },
 	{ NULL, NULL, NULL },
 };
 
@@ -16,7 +16,7 @@ struct view {
 	struct pen_dataset_info info;
 	const char *path;
 	struct pen_text *json; /* NULL: text */
-	bool advice;	       /* which of the two is shown now */
+	bool advice;	       /* showing advice instead of facts */
 	uint64_t nadvice;
 };
 
@@ -24,7 +24,7 @@ struct text {
 	char s[1024];
 };
 
-/* Numbers in a text as people read them; programs have them as they are. */
+/* Groups the digits of numbers in a text for people. */
 static struct text grouped_in(const char *s)
 {
 	struct text out = { "" };
@@ -42,7 +42,7 @@ static struct text grouped_in(const char *s)
 	return out;
 }
 
-/* Others may be names, of files or classes. */
+/* Other facts may be names of files or classes. */
 static bool is_count(const char *fact)
 {
 	static const char *const counts[] = {
@@ -102,13 +102,13 @@ static void engine_advice(struct view *v)
 	uint64_t n = pen_dataset_nobjects(ds);
 
 	if (n > 10000 && pen_dataset_nbytes(ds) / n < 65536)
-		show_advice(v, "many small files: opening them costs more than "
-			       "reading; one file with many samples loads "
-			       "faster");
+		show_advice(v,
+			    "many small files: opening costs more than "
+			    "reading; one file with many samples loads faster");
 	pen_dataset_warnings(ds, v, show_warning);
 	if (v->info.nbad)
-		show_advice(v, "some files could not be indexed: penstock "
-			       "verify names them");
+		show_advice(v, "some files could not be indexed; `penstock "
+			       "verify` names them");
 }
 
 static void sizes(const struct pen_dataset *ds, uint64_t *least, uint64_t *most)
@@ -130,33 +130,41 @@ static void print_text(struct view *v)
 {
 	const struct pen_dataset *ds = v->ds;
 	uint64_t least, most;
+	char each[128] = "";
 
 	sizes(ds, &least, &most);
-	printf("%s\n  %-14s %s\n  %-14s %s", shown(v->path), "format",
-	       pen_dataset_format(ds), "files",
-	       grouped(pen_dataset_nobjects(ds)));
-	printf(", %s", human_bytes((double)pen_dataset_nbytes(ds)));
+	puts(shown(v->path));
+	print_line(14, "format", "%s", pen_dataset_format(ds));
 	if (least != most)
-		printf(" (%s to %s each)", human_bytes((double)least),
-		       human_bytes((double)most));
-	printf("\n  %-14s %s", "samples", grouped(pen_dataset_nsamples(ds)));
+		snprintf(each, sizeof(each), " (%s to %s each)",
+			 human_bytes((double)least), human_bytes((double)most));
+	print_line(14, "files", "%s, %s%s", grouped(pen_dataset_nobjects(ds)),
+		   human_bytes((double)pen_dataset_nbytes(ds)), each);
+	each[0] = '\0';
 	if (v->info.per_object)
-		printf(" (%s per file)", grouped(v->info.per_object));
-	puts("");
+		snprintf(each, sizeof(each), " (%s per file)",
+			 grouped(v->info.per_object));
+	print_line(14, "samples", "%s%s", grouped(pen_dataset_nsamples(ds)),
+		   each);
 	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++) {
 		const struct pen_field *f = pen_dataset_field(ds, i);
+		struct pen_text label = { 0 };
 
-		printf("  field %-8s %s %s, %s%s\n", shown(f->name),
-		       pen_dtype_name(f->dtype), shape_text(f->shape, f->ndim),
-		       memchr(f->shape, 0xff, f->ndim * 8) ? "up to " : "",
-		       human_bytes((double)f->max_bytes));
+		pen__text_add(&label, "field %s", shown(f->name));
+		print_line(14, label.p ? label.p : "", "%s %s, %s%s",
+			   pen_dtype_name(f->dtype),
+			   shape_text(f->shape, f->ndim),
+			   memchr(f->shape, 0xff, f->ndim * 8) ? "up to " : "",
+			   human_bytes((double)f->max_bytes));
+		pen__text_fini(&label);
 	}
 	describe(v, false);
-	printf("  %-14s %s (%s)\n", "store", pen_dataset_store(ds),
-	       v->info.store_reason);
-	printf("  %-14s %s, %s\n", "opened in",
-	       human_time((double)v->info.open_ns / 1e9),
-	       v->info.index_cached ? "index from the cache" : "index built");
+	print_line(14, "store", "%s (%s)", pen_dataset_store(ds),
+		   v->info.store_reason);
+	print_line(14, "opened in", "%s, %s",
+		   human_time((double)v->info.open_ns / 1e9),
+		   v->info.index_cached ? "index from the cache"
+					: "index built");
 	describe(v, true);
 	engine_advice(v);
 }
@@ -251,17 +259,17 @@ static int run_inspect(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock inspect data/",
-	"format, samples, fields, and what is worth knowing about the layout",
+	"format, samples, fields and notes on the layout",
 	NULL,
 };
 
 const struct command pen__cmd_inspect = {
 	.name = "inspect",
 	.args = "PATH... [key=value ...] [--json]",
-	.summary = "what is in a data set: samples, fields, layout",
+	.summary = "describe a data set: samples, fields, layout",
 	.about = "Opens a data set without loading it and prints its format, "
 		 "samples, fields, shapes, types, sizes and compression, and "
-		 "layout problems that cost loading speed.",
+		 "layout problems that slow loading down.",
 	.flags = flags,
 	.takes_spec = true,
 	.examples = examples,

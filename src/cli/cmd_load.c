@@ -1,6 +1,6 @@
 /*
- * load: iterate over a data set as a training job would, and say how fast
- * that went, where the time goes and what it costs.
+ * load: iterates over a data set as a training job would, and reports
+ * throughput, where the time goes and what it costs.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,29 +17,29 @@
 #include "experiment/experiment.h"
 #include "quality/quality.h"
 
-/* Interrupts are looked for this often while no batch comes. */
+/* Interval of checks for interrupts while waiting for a batch. */
 #define LOOK_NS 50000000
-#define LEAST_PAYLOAD 1000000 /* that says something about a GB */
+#define LEAST_PAYLOAD 1000000 /* enough to extrapolate to a GB */
 
 static const struct flag flags[] = {
 	{ "--json", NULL, "print the result as JSON instead of text" },
 	{ "-o", "FILE", "also write the result as JSON to FILE" },
 	{ "--batches", "N", "stop after N batches" },
-	{ "--seconds", "S", "stop after so many seconds" },
+	{ "--seconds", "S", "stop after S seconds" },
 	{ "--checksum", NULL,
-	  "sum up all bytes delivered: the same for any order, store, "
-	  "threads" },
+	  "print a checksum of all delivered bytes, independent of order, "
+	  "store and threads" },
 	{ "--quality", "[=FIELD]",
-	  "how well the order is mixed; with FIELD, an integer a sample, also "
-	  "by that label" },
+	  "print shuffle quality; with FIELD (one integer per sample) also by "
+	  "that label" },
 	{ "--drop-cache", NULL,
-	  "drop the files from the page cache before starting" },
-	{ "--quiet", NULL, "show nothing while it runs" },
+	  "drop the files from the page cache before the start" },
+	{ "--quiet", NULL, "show no progress" },
 	{ NULL, NULL, NULL },
 };
 
-/* Order-independent: rows may come in any order, so each row is hashed with
- * its id and the hashes are added. */
+/* Independent of the order of rows: each row is hashed with its id, and the
+ * hashes are added. */
 static uint64_t batch_sum(const struct pen_batch *b)
 {
 	uint64_t sum = 0;
@@ -91,7 +91,7 @@ static int add_epoch(struct run *r, const struct epoch *e)
 	return 0;
 }
 
-/* What is shown while it goes on. */
+/* Updates the live view. */
 static void watch(struct run *r, const struct epoch *e, uint64_t start,
 		  uint64_t taken)
 {
@@ -120,7 +120,7 @@ static void watch(struct run *r, const struct epoch *e, uint64_t start,
 	live_show(&r->live, &p);
 }
 
-/* Of processes that were started together one shows what it does. */
+/* Only the first of the processes started together shows progress. */
 static void start_live(struct run *r)
 {
 	struct pen_launch by;
@@ -209,7 +209,7 @@ static void drop_cache(const struct pen_dataset *ds)
 			pen__page_cache_drop(path);
 }
 
-/* Where the workers' time went, in percent of what they worked. */
+/* Where the time of the workers went, in percent. */
 struct shares {
 	double plan, open, read, unpack, decode, emit, idle;
 };
@@ -231,54 +231,70 @@ static struct shares shares_of(const struct pen_stats *s)
 				100 * (double)s->idle_ns / all };
 }
 
+static void print_loader(const struct run *r, const struct pen_stats *s)
+{
+	const int ranks = r->comm ? r->comm->size : 1;
+	char batch[128], each[64] = "";
+
+	if (r->info.pack)
+		snprintf(batch, sizeof(batch), "%s of %s",
+			 counted(r->info.pack_rows, "row"),
+			 grouped(r->info.pack));
+	else if (r->info.batch_tokens)
+		snprintf(batch, sizeof(batch), "up to %s",
+			 counted(r->info.batch_tokens, "token"));
+	else
+		snprintf(batch, sizeof(batch), "%s",
+			 grouped(r->info.batch_samples));
+	if (ranks > 1)
+		snprintf(each, sizeof(each), ", on each of %d ranks", ranks);
+	print_line(12, "loader", "batches of %s, %s, %s, prefetch depth %s%s",
+		   batch, r->info.sampler, counted(s->nthreads, "thread"),
+		   counted(s->prefetch, "batch"), each);
+	if (ranks > 1)
+		print_line(12, "",
+			   "waits, memory and thread time below are "
+			   "those of rank 0");
+	if (r->info.padding)
+		print_line(12, "",
+			   "%s per epoch are repeated to fill the last "
+			   "batches (tail=pad)",
+			   counted(r->info.padding, "sample"));
+}
+
 static void print_data(const struct run *r, const struct pen_stats *s)
 {
 	const struct pen_dataset *ds = pen_loader_dataset(r->l);
 	const uint64_t nfiles = pen_dataset_nobjects(ds);
 
-	printf("%s: %s in %s %s %s, %s\n",
-	       shown(pen_spec_path(pen_dataset_spec(ds), 0)),
-	       counted(pen_dataset_nsamples(ds), "sample"), grouped(nfiles),
-	       pen_dataset_format(ds), nfiles == 1 ? "file" : "files",
-	       human_bytes((double)pen_dataset_nbytes(ds)));
+	print_line(2, NULL, "%s: %s in %s %s %s, %s",
+		   pen_spec_path(pen_dataset_spec(ds), 0),
+		   counted(pen_dataset_nsamples(ds), "sample"), grouped(nfiles),
+		   pen_dataset_format(ds), nfiles == 1 ? "file" : "files",
+		   human_bytes((double)pen_dataset_nbytes(ds)));
 	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++) {
 		const struct pen_field *f = pen_dataset_field(ds, i);
 
-		printf("  %-12s %s %s\n", shown(f->name),
-		       pen_dtype_name(f->dtype), shape_text(f->shape, f->ndim));
+		print_line(12, shown(f->name), "%s %s",
+			   pen_dtype_name(f->dtype),
+			   shape_text(f->shape, f->ndim));
 	}
 	if (r->data.cached >= 0)
 		print_line(12, "store",
-			   "%s (%s), %.0f %% in page cache at start",
+			   "%s (%s), %.0f %% in the page cache at the start",
 			   r->data.source, r->data.store_reason,
 			   100 * r->data.cached);
 	else
 		print_line(12, "store", "%s (%s)", r->data.source,
 			   r->data.store_reason);
-	printf("  %-12s batches of ", "loader");
-	if (r->info.pack)
-		printf("%s of %s", counted(r->info.pack_rows, "row"),
-		       grouped(r->info.pack));
-	else if (r->info.batch_tokens)
-		printf("up to %s", counted(r->info.batch_tokens, "token"));
-	else
-		printf("%s", grouped(r->info.batch_samples));
-	printf(", %s, %s, %s ahead", r->info.sampler,
-	       counted(s->nthreads, "thread"), counted(s->prefetch, "batch"));
-	if (r->comm && r->comm->size > 1)
-		printf(", each of %d ranks\n  %-12s waits, memory and threads' "
-		       "time below are those of rank 0",
-		       r->comm->size, "");
-	if (r->info.padding)
-		printf("\n  %-12s %s of each epoch come again, to fill "
-		       "its last batches (tail=pad)",
-		       "", counted(r->info.padding, "sample"));
-	puts("\n");
+	print_loader(r, s);
+	puts("");
 }
 
 static void print_epochs(const struct run *r)
 {
 	size_t n = r->nepochs;
+	char label[32];
 
 	for (size_t i = 0; n > 1 && i < n; i++) {
 		const struct epoch *e = &r->epoch[i];
@@ -288,9 +304,12 @@ static void print_epochs(const struct run *r)
 				printf("  ...\n");
 			continue;
 		}
-		printf("  epoch %-5zu %s in %s, %s samples/s\n", i + 1,
-		       counted(e->samples, "sample"), human_time(e->seconds),
-		       human_count(per_second((double)e->samples, e->seconds)));
+		snprintf(label, sizeof(label), "epoch %zu", i + 1);
+		print_line(11, label, "%s in %s, %s samples/s",
+			   counted(e->samples, "sample"),
+			   human_time(e->seconds),
+			   human_count(
+				   per_second((double)e->samples, e->seconds)));
 	}
 }
 
@@ -299,42 +318,48 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 	struct shares w = shares_of(s);
 	struct pen_quality_result q;
 
-	printf("  %-14s %s/s (%s in %s)\n", "samples",
-	       human_count(per_second((double)s->nsamples, r->seconds)),
-	       grouped(s->nsamples), human_time(r->seconds));
-	printf("  %-14s %s/s\n", "payload",
-	       human_bytes(per_second((double)s->payload_bytes, r->seconds)));
-	printf("  %-14s %s/s in %s\n", "read",
-	       human_bytes(per_second((double)s->read_bytes, r->seconds)),
-	       counted(s->nreads, "read"));
+	print_line(14, "samples", "%s/s (%s in %s)",
+		   human_count(per_second((double)s->nsamples, r->seconds)),
+		   grouped(s->nsamples), human_time(r->seconds));
+	print_line(
+		14, "payload", "%s/s",
+		human_bytes(per_second((double)s->payload_bytes, r->seconds)));
+	print_line(14, "read", "%s/s in %s",
+		   human_bytes(per_second((double)s->read_bytes, r->seconds)),
+		   counted(s->nreads, "read"));
 	load_cache_print(r);
-	printf("  %-14s p50 %s, p90 %s, p99 %s, p99.9 %s, max %s\n",
-	       "batch wait",
-	       human_time((double)pen_loader_wait_percentile(r->l, 50) / 1e9),
-	       human_time((double)pen_loader_wait_percentile(r->l, 90) / 1e9),
-	       human_time((double)pen_loader_wait_percentile(r->l, 99) / 1e9),
-	       human_time((double)pen_loader_wait_percentile(r->l, 99.9) / 1e9),
-	       human_time((double)pen_loader_wait_percentile(r->l, 100) / 1e9));
-	printf("  %-14s p99 is %s x p50, the slowest tenth takes %s of the "
-	       "time\n",
-	       "", pen__show_number(load_unevenness(r)).s,
-	       pen__show_share(pen_loader_wait_slowest(r->l, 10)).s);
-	printf("  %-14s %s after start (%s to open and index)\n", "first batch",
-	       human_time((double)s->first_batch_ns / 1e9),
-	       human_time((double)s->open_ns / 1e9));
-	printf("  %-14s %s", "CPU", human_time(r->cpu_s));
+	print_line(
+		14, "batch wait", "p50 %s, p90 %s, p99 %s, p99.9 %s, max %s",
+		human_time((double)pen_loader_wait_percentile(r->l, 50) / 1e9),
+		human_time((double)pen_loader_wait_percentile(r->l, 90) / 1e9),
+		human_time((double)pen_loader_wait_percentile(r->l, 99) / 1e9),
+		human_time((double)pen_loader_wait_percentile(r->l, 99.9) /
+			   1e9),
+		human_time((double)pen_loader_wait_percentile(r->l, 100) /
+			   1e9));
+	print_line(14, "",
+		   "p99 is %s x p50; the slowest 10 %% take %s of the time",
+		   pen__show_number(load_unevenness(r)).s,
+		   pen__show_share(pen_loader_wait_slowest(r->l, 10)).s);
+	print_line(14, "first batch",
+		   "%s after the start (%s to open and index)",
+		   human_time((double)s->first_batch_ns / 1e9),
+		   human_time((double)s->open_ns / 1e9));
 	if (s->payload_bytes >= LEAST_PAYLOAD)
-		printf(", %s per GB of payload",
-		       human_time(r->cpu_s * 1e9 / (double)s->payload_bytes));
-	puts("");
-	/* buffers are accounted when reserved, resident once written */
+		print_line(
+			14, "CPU", "%s, %s per GB of payload",
+			human_time(r->cpu_s),
+			human_time(r->cpu_s * 1e9 / (double)s->payload_bytes));
+	else
+		print_line(14, "CPU", "%s", human_time(r->cpu_s));
+	/* buffers count when reserved, but are resident once written */
 	print_line(14, "memory",
-		   "%s resident at most%s; %s reserved for buffers (budget %s)",
+		   "%s peak resident%s; %s reserved for buffers (budget %s)",
 		   human_bytes((double)pen__memory_peak()),
 		   r->comm && r->comm->size > 1 ? " in the first rank" : "",
 		   human_bytes((double)s->memory_peak_bytes),
 		   human_bytes((double)s->memory_budget_bytes));
-	print_line(14, "threads' time",
+	print_line(14, "thread time",
 		   "plan %.0f %%, open %.0f %%, read %.0f %%, unpack %.0f %%, "
 		   "decode %.0f %%, copy %.0f %%, idle %.0f %%",
 		   w.plan, w.open, w.read, w.unpack, w.decode, w.emit, w.idle);
@@ -343,8 +368,8 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 		print_quality(&q, r->info.batch_samples, r->label);
 	}
 	if (r->checksum)
-		printf("  %-14s %016llx\n", "checksum",
-		       (unsigned long long)r->sum);
+		print_line(14, "checksum", "%016llx",
+			   (unsigned long long)r->sum);
 }
 
 static void print_text(const struct run *r)
@@ -358,12 +383,13 @@ static void print_text(const struct run *r)
 	print_result(r, &s);
 	load_words(r);
 	if (s.nskipped || s.nsubstituted)
-		printf("  %-14s %s skipped, %s substituted:\n", "bad samples",
-		       grouped(s.nskipped), grouped(s.nsubstituted));
+		print_line(14, "bad samples",
+			   "%s skipped, %s substituted:", grouped(s.nskipped),
+			   grouped(s.nsubstituted));
 	for (uint64_t i = 0; i < 10 && !pen_loader_skipped(r->l, i, &id, &e);
 	     i++)
-		printf("    sample %llu: %s: %s\n", (unsigned long long)id,
-		       shown(e.where), shown(e.msg));
+		print_line(6, NULL, "    sample %llu: %s: %s",
+			   (unsigned long long)id, e.where, e.msg);
 	if (r->partial)
 		puts("  (interrupted: these are the figures so far)");
 }
@@ -395,7 +421,7 @@ static int not_opened(const struct run *r, const struct pen_spec *spec,
 	return 128 + interrupted();
 }
 
-/* All of the job, or none. */
+/* Opens all ranks of the job or none. */
 static int open_all(struct run *r, const struct pen_spec *spec,
 		    struct pen_err *err)
 {
@@ -468,17 +494,20 @@ static int take_flag(struct run *r, const struct args *a)
 
 		r->max_seconds = strtod(a->value, &end);
 		if (*end || !(r->max_seconds > 0))
-			return complain_usage("load: --seconds: '%s' is no "
-					      "time in seconds",
-					      a->value);
+			return complain_usage(
+				P_BAD_VALUE, "load",
+				"--seconds: '%s' is not a number of seconds",
+				a->value);
 	} else if (pen__parse_count(a->value, &r->max_batches) ||
 		   !r->max_batches)
-		return complain_usage("load: %s: '%s' is no number of batches",
+		return complain_usage(P_BAD_VALUE, "load",
+				      "%s: '%s' is not a number of batches",
 				      a->key, a->value);
 	return -1;
 }
 
-/* A launcher ends all ranks when one fails: the one that speaks goes first. */
+/* A launcher ends all ranks when one fails, so wait until the rank that prints
+ * the error has done so. */
 static void let_speak(void)
 {
 	nanosleep(&(struct timespec){ .tv_sec = 5 }, NULL);
@@ -498,7 +527,7 @@ static int run_load(int argc, char **argv)
 	if (pen_spec_new(&spec, &err))
 		return complain(&err);
 	pen_spec_on_stop(spec, interrupt_asked, NULL);
-	/* all ranks have the same arguments: one complains */
+	/* all ranks have the same arguments: one prints the error */
 	silent = !pen__comm_launch(&by, NULL) && by.rank > 0;
 	mute(silent);
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
@@ -515,9 +544,11 @@ static int run_load(int argc, char **argv)
 	if (rc < 0 && (r.checksum || r.label) &&
 	    !pen_spec_get(spec, "decode", decode, sizeof(decode)) &&
 	    !strcmp(decode, "false"))
-		rc = complain_usage("load: %s looks at what is delivered, and "
-				    "decode=false delivers nothing",
-				    r.checksum ? "--checksum" : "--quality=");
+		rc = complain_usage(
+			P_CONFLICT, "load",
+			"%s needs delivered samples, and decode=false delivers "
+			"none; omit one of them",
+			r.checksum ? "--checksum" : "--quality=");
 	mute(false);
 	if (rc >= 0 && silent)
 		let_speak();
@@ -535,26 +566,27 @@ static int run_load(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock load data/ batch_size=64 shuffle=true epochs=3",
-	"a directory of files, in global random order",
+	"a directory of files, with a global shuffle",
 	"penstock load x.npy batch_size=256 sampler=block sampler.chunk=64",
-	"rows of one array, shuffled in blocks of neighbouring chunks",
+	"rows of one array, shuffled in blocks of adjacent chunks",
 	"penstock load data/ store=uring store.direct=true queue_depth=64",
-	"past the page cache, 64 reads in flight per thread",
+	"bypass the page cache, with 64 reads in flight per thread",
 	"penstock load cells.h5ad format.obs=plate sampler=census "
 	"--quality=plate",
-	"cells in the order of Census' loader, and how well that mixes plates",
+	"cells in the order of the Census loader, and how well it mixes plates",
 	"penstock load reads/ sampler=bucket batch_tokens=16384 "
 	"shapes=padded",
-	"samples of different length: batches of one size, little padding",
+	"samples of different lengths: batches of equal size with little "
+	"padding",
 	"penstock load tokens/ shuffle=true pack=2048 batch_size=8 "
 	"too_long=split",
-	"rows of 2,048 with several samples each; see docs/batches.md",
+	"rows of 2,048 tokens with several samples each; see docs/batches.md",
 	"mpirun -n 4 penstock load data/ shuffle=true",
 	"four ranks that share each global batch; rank 0 prints the sums",
 	"mpirun -n 4 penstock load data/ cache=ddict epochs=3 shuffle=true",
-	"read once, then out of the memory of four ranks; see docs/ddict.md",
+	"read once, then from the memory of four ranks; see docs/ddict.md",
 	"penstock load data/ --json -o result.json",
-	"for programs",
+	"the result as JSON",
 	NULL,
 };
 
@@ -562,17 +594,15 @@ const struct command pen__cmd_load = {
 	.name = "load",
 	.ranks = true,
 	.args = "PATH... [key=value ...] [flags]",
-	.summary = "iterate over a data set and say how fast that went",
-	.about =
-		"PATH is a file, a directory (with its subfolders), a glob in "
-		"quotes, or @LIST, a file with one path a line; samples are in "
-		"the order of the paths given. Loads the data "
-		"into batches as a training job would and prints samples/s, "
-		"bytes/s, how long the consumer waited for batches, CPU and "
-		"memory. Under mpirun or srun each rank loads its slice of "
-		"every global batch, and rank 0 prints the sums. --quality "
-		"adds how well the order is mixed, measured "
-		"and as theory has it.",
+	.summary = "iterate over a data set and measure throughput",
+	.about = "PATH is a file, a directory (including subdirectories), a "
+		 "quoted glob, or @LIST, a file with one path per line; "
+		 "samples follow the order of the paths. Loads the data into "
+		 "batches as a training job would and prints samples/s, "
+		 "bytes/s, how long the consumer waited for batches, CPU time "
+		 "and memory. Under mpirun or srun each rank loads its slice "
+		 "of every global batch, and rank 0 prints the sums. --quality "
+		 "adds the measured and expected shuffle quality.",
 	.flags = flags,
 	.takes_spec = true,
 	.examples = examples,

@@ -1,17 +1,18 @@
-/* report: a page, or CSV, of result files. */
+/* report: turns result files into a page or CSV. */
 #include <string.h>
 
 #include "cli/cli.h"
 #include "report/report.h"
 
 static const struct flag flags[] = {
-	{ "-o", "FILE", "the page (default report.html); - for the terminal" },
+	{ "-o", "FILE",
+	  "output page (default report.html; -: standard output)" },
 	{ "--csv", "FILE",
-	  "all rows with all their keys as CSV, instead of the page unless -o "
-	  "is given, too" },
+	  "write all rows with all keys as CSV; no page unless -o is also "
+	  "given" },
 	{ "--openmetrics", "FILE",
-	  "headline figures of runs as OpenMetrics text, for monitoring; the "
-	  "same holds" },
+	  "write headline figures as OpenMetrics text; no page unless -o is "
+	  "also given" },
 	{ NULL, NULL, NULL },
 };
 
@@ -31,8 +32,8 @@ static int read_file(struct request *q, const char *path)
 		return complain(&err);
 	if (q->r.rows.nbad)
 		fprintf(stderr,
-			"penstock: %s: %s skipped (line %llu is the first): "
-			"not whole\n",
+			"penstock: %s: %s skipped as incomplete (the first is "
+			"line %llu)\n",
 			shown(path), counted(q->r.rows.nbad, "line"),
 			(unsigned long long)q->r.rows.first_bad);
 	q->r.rows.nbad += bad;
@@ -45,8 +46,9 @@ static int write_csv(struct request *q)
 	struct pen_err err = { 0 };
 
 	if (q->r.rows.n && q->r.ndocs)
-		return complain_usage("report: --csv is of rows or of runs, "
-				      "not of both at once");
+		return complain_usage(P_CONFLICT, "report",
+				      "--csv takes either rows of experiments "
+				      "or results of runs, not both");
 	if (q->r.ndocs)
 		pen__documents_csv(&q->r, &t);
 	else if (pen__report_csv(&q->r.rows, &t, &err))
@@ -99,9 +101,9 @@ static int run_report(int argc, char **argv)
 		any = any || kind == ARG_PATH || kind == ARG_SETTING;
 	}
 	if (rc < 0 && !any)
-		rc = complain_usage(
-			"report: of which files? give what "
-			"penstock run, load, capacity or bench left");
+		rc = complain_usage(P_MISSING_SETTING, "report",
+				    "no FILE given; name results of `penstock "
+				    "run`, load, capacity or bench");
 	if (rc < 0)
 		rc = write_out(&q);
 	pen__results_fini(&q.r);
@@ -110,11 +112,12 @@ static int run_report(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock report runs/unet3d/2026-11-16-08-36-14",
-	"a run: how it was fed, over time, by part, and on which machine",
+	"a page of one run: utilisation over time, time by stage, and the "
+	"machine",
 	"penstock report runs/unet3d",
-	"all runs below a folder, and how they differ",
+	"all runs below a directory and their differences",
 	"penstock report blocks.jsonl",
-	"report.html: the result in words, charts, and all runs in a table",
+	"writes report.html: a summary, charts, and a table of all runs",
 	"penstock report blocks.jsonl read-chunks.jsonl -o page.html --csv "
 	"all.csv",
 	"several experiments on one page, and all rows for a spreadsheet",
@@ -124,13 +127,12 @@ static const char *const examples[] = {
 const struct command pen__cmd_report = {
 	.name = "report",
 	.args = "FILE... [-o report.html] [--csv FILE]",
-	.summary = "a page with charts, or CSV, of results",
-	.about = "FILE is a result.json of `penstock run` or a folder with "
-		 "some below it, what `load --json` or `capacity --json` "
-		 "printed (a .json), or "
-		 "what `bench` and `sweep` left: one row of JSON a line. The "
-		 "page is one file that needs no network; lines that are "
-		 "not whole are left out with a warning.",
+	.summary = "turn results into a page with charts, or CSV",
+	.about = "FILE is a result.json of `penstock run` or a directory that "
+		 "contains some, the output of `load --json` or `capacity "
+		 "--json` (a .json file), or a file of `bench` or `sweep` with "
+		 "one JSON row per line. The page is a single file that needs "
+		 "no network. Incomplete lines are skipped with a warning.",
 	.flags = flags,
 	.examples = examples,
 	.run = run_report,

@@ -1,7 +1,7 @@
 /*
- * run: emulates a training job's I/O as its workload says, and tells how well
- * the accelerators were fed. Under the name dlio_benchmark it takes that
- * program's arguments and prints its lines.
+ * run: emulates the I/O of a training job described by a workload, and reports
+ * accelerator utilisation. Under the name dlio_benchmark it takes the arguments
+ * of that program and prints its lines.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,16 +23,16 @@ struct job {
 
 static const struct flag flags[] = {
 	{ "--dry-run", NULL,
-	  "say what would be done: files, steps, bytes, memory, time" },
-	{ "--lenient", NULL, "unknown keys are notes, not errors" },
+	  "print what would be done: files, steps, bytes, memory, time" },
+	{ "--lenient", NULL, "report unknown keys as notes instead of errors" },
 	{ "--config-dir", "DIR", "look for DIR/workload/NAME.yaml first" },
 	{ "--json", NULL, "print the result file instead of text" },
 	{ "--verbose", NULL, "print every line of the log" },
-	{ "--quiet", NULL, "show nothing while it runs" },
+	{ "--quiet", NULL, "show no progress" },
 	{ NULL, NULL, NULL },
 };
 
-/* --- while it runs --- */
+/* --- progress --- */
 
 static void say(void *arg, enum pen_log_level level, const char *line)
 {
@@ -54,7 +54,7 @@ static int tick(void *arg, const struct pen_progress *p)
 	return 0;
 }
 
-/* --- what it found --- */
+/* --- results --- */
 
 /* saved: bytes of all checkpoints */
 static void print_misses(const struct pen_config *c, uint64_t steps,
@@ -65,12 +65,12 @@ static void print_misses(const struct pen_config *c, uint64_t steps,
 
 	pen__run_misses(c, steps, &t);
 	if (pen__synth_space(c->checkpoint.folder, saved, &err))
-		pen__text_add(&t, "All checkpoints do not fit: %s %s\n",
+		pen__text_add(&t, "not all checkpoints fit: %s: %s\n",
 			      shown(err.where), err.msg);
 	for (const char *s = t.p; s && *s;) {
 		const size_t n = strcspn(s, "\n");
 
-		printf("  %-14s %.*s\n", "note", (int)n, s);
+		print_line(14, "note", "%.*s", (int)n, s);
 		s += n + (s[n] == '\n');
 	}
 	pen__text_fini(&t);
@@ -81,42 +81,45 @@ static void print_plan(const struct job *j, const struct pen_plan_figures *p)
 	const struct pen_config *c = &j->e.c;
 	unsigned world = emulation_world(&j->e);
 
-	printf("%s: %s, nothing is done\n", shown(j->e.set.workload),
-	       counted(world, "accelerator"));
+	print_line(2, NULL, "%s: %s, dry run", j->e.set.workload,
+		   counted(world, "accelerator"));
 	if (p->files_train)
-		printf("  %-14s %s training and %s evaluation files (%s), "
-		       "%s\n",
-		       "data", grouped(p->files_train), grouped(p->files_eval),
-		       shown(c->dataset.format),
-		       human_bytes((double)p->data_bytes));
+		print_line(14, "data",
+			   "%s training and %s evaluation files (%s), %s",
+			   grouped(p->files_train), grouped(p->files_eval),
+			   shown(c->dataset.format),
+			   human_bytes((double)p->data_bytes));
 	if (c->workflow.generate_data)
-		printf("  %-14s %s to make, %s\n", "generate",
-		       counted(p->files_missing, "file"),
-		       human_bytes((double)p->generate_bytes));
+		print_line(14, "generate", "%s to generate, %s",
+			   counted(p->files_missing, "file"),
+			   human_bytes((double)p->generate_bytes));
 	if (c->workflow.train)
-		printf("  %-14s %s of %s of %s each\n", "train",
-		       counted(c->train.epochs, "epoch"),
-		       counted(p->steps, "step"),
-		       counted(c->reader.batch_size, "sample"));
+		print_line(14, "train", "%s of %s of %s each",
+			   counted(c->train.epochs, "epoch"),
+			   counted(p->steps, "step"),
+			   counted(c->reader.batch_size, "sample"));
 	if (p->evals)
-		printf("  %-14s %s, %s\n", "evaluate",
-		       counted(p->evals, "time"),
-		       counted(p->eval_steps, "step"));
+		print_line(14, "evaluate", "%s, %s", counted(p->evals, "time"),
+			   counted(p->eval_steps, "step"));
 	if (c->workflow.checkpoint)
-		printf("  %-14s %s of %s each\n", "checkpoints",
-		       grouped(p->checkpoints),
-		       human_bytes((double)p->checkpoint_bytes));
+		print_line(14, "checkpoints", "%s of %s each",
+			   grouped(p->checkpoints),
+			   human_bytes((double)p->checkpoint_bytes));
 	if (c->workflow.train)
-		printf("  %-14s %s an epoch, %s in all\n", "to be read",
-		       human_bytes((double)p->read_bytes_epoch),
-		       human_bytes((double)p->read_bytes));
-	printf("  %-14s about %s for batches\n", "memory",
-	       human_bytes((double)p->memory_bytes));
-	printf("  %-14s %s of computation", "time", human_time(p->compute_s));
+		print_line(14, "to be read", "%s per epoch, %s in total",
+			   human_bytes((double)p->read_bytes_epoch),
+			   human_bytes((double)p->read_bytes));
+	print_line(14, "memory", "about %s for batches",
+		   human_bytes((double)p->memory_bytes));
 	if (p->needed_rate > 0)
-		printf("; %s/s keep utilisation at %.0f %%",
-		       human_bytes(p->needed_rate), 100 * c->au);
-	puts("");
+		print_line(14, "time",
+			   "%s of computation; a utilisation of %.0f %% needs "
+			   "%s/s",
+			   human_time(p->compute_s), 100 * c->au,
+			   human_bytes(p->needed_rate));
+	else
+		print_line(14, "time", "%s of computation",
+			   human_time(p->compute_s));
 	print_misses(c, p->steps, p->checkpoints * p->checkpoint_bytes);
 }
 
@@ -172,6 +175,7 @@ static int dry_run(struct job *j)
 static void print_epochs(const struct pen_run *r)
 {
 	size_t n = r->fig.nepochs;
+	char label[32];
 
 	for (size_t i = 0; i < n; i++) {
 		if (n > 12 && i >= 5 && i + 5 < n) {
@@ -179,8 +183,9 @@ static void print_epochs(const struct pen_run *r)
 				puts("  ...");
 			continue;
 		}
-		printf("  epoch %-8zu utilisation %5.1f %%, %s samples/s\n",
-		       i + 1, r->fig.au[i], human_count(r->fig.throughput[i]));
+		snprintf(label, sizeof(label), "epoch %zu", i + 1);
+		print_line(14, label, "utilisation %5.1f %%, %s samples/s",
+			   r->fig.au[i], human_count(r->fig.throughput[i]));
 	}
 }
 
@@ -190,33 +195,35 @@ static void print_loading(const struct pen_run *r)
 	const double cached = pen__facts_cached(&f->facts);
 	double s = f->train_s > 0 ? f->train_s : 1;
 
-	/* the same figures as in words below */
-	printf("  %-14s %.1f %% of the time the accelerators computed "
-	       "(wanted %.0f %%: %s)\n",
-	       "utilisation", pen__shown_au(f->au_all.mean, 100 * r->c->au),
-	       100 * r->c->au, f->au_met ? "met" : "missed");
+	/* rounded as in the summary below */
+	print_line(14, "utilisation",
+		   "%.1f %% of the time was computing (target %.0f %%: %s)",
+		   pen__shown_au(f->au_all.mean, 100 * r->c->au),
+		   100 * r->c->au, f->au_met ? "met" : "missed");
 	if (f->nevals)
-		printf("  %-14s %s, utilisation %.1f %%, %s samples/s\n",
-		       "evaluations", grouped(f->nevals),
-		       pen__shown_au(f->eval_au_all.mean, 100 * r->c->au),
-		       human_count(f->eval_throughput_all.mean));
-	printf("  %-14s %s samples/s, %s/s delivered, %s/s read in %s\n",
-	       "throughput", human_count(f->throughput_all.mean),
-	       human_bytes((double)f->payload_bytes / s),
-	       human_bytes((double)f->read_bytes / s),
-	       counted(f->nreads, "read"));
-	printf("  %-14s p50 %s, p99 %s, max %s\n", "batch wait",
-	       human_time((double)pen__hist_percentile(&f->wait, 50) / 1e9),
-	       human_time((double)pen__hist_percentile(&f->wait, 99) / 1e9),
-	       human_time((double)f->wait.max / 1e9));
-	/* a store that is no file system's says nothing of it */
+		print_line(14, "evaluations",
+			   "%s, utilisation %.1f %%, %s samples/s",
+			   grouped(f->nevals),
+			   pen__shown_au(f->eval_au_all.mean, 100 * r->c->au),
+			   human_count(f->eval_throughput_all.mean));
+	print_line(14, "throughput",
+		   "%s samples/s, %s/s delivered, %s/s read in %s",
+		   human_count(f->throughput_all.mean),
+		   human_bytes((double)f->payload_bytes / s),
+		   human_bytes((double)f->read_bytes / s),
+		   counted(f->nreads, "read"));
+	print_line(14, "batch wait", "p50 %s, p99 %s, max %s",
+		   human_time((double)pen__hist_percentile(&f->wait, 50) / 1e9),
+		   human_time((double)pen__hist_percentile(&f->wait, 99) / 1e9),
+		   human_time((double)f->wait.max / 1e9));
+	/* unknown for stores that are not file systems */
 	if (isfinite(cached))
 		print_line(14, "page cache",
-			   "%.0f %% of the bytes came from it; %s",
-			   100 * cached, r->rec.cache_state);
+			   "delivered %.0f %% of the bytes; %s", 100 * cached,
+			   r->rec.cache_state);
 	else
 		print_line(14, "page cache", "%s", r->rec.cache_state);
-	print_line(14, "loader", "%s (%s), %s, %s ahead", r->rec.store,
+	print_line(14, "loader", "%s (%s), %s, prefetch depth %s", r->rec.store,
 		   r->rec.store_reason, counted(r->rec.nthreads, "thread"),
 		   counted(r->rec.prefetch, "batch"));
 }
@@ -227,16 +234,17 @@ static void print_checkpoints(const struct pen_run *r)
 	double gib = 1 << 30;
 
 	if (f->nsaves)
-		printf("  %-14s %zu of %s, %s each, %s/s%s\n", "saved",
-		       f->nsaves, human_bytes((double)r->rec.checkpoint_bytes),
-		       human_time(f->save_time.mean),
-		       human_bytes(f->save_rate.mean * gib),
-		       r->c->checkpoint.fsync ? " with fsync" : "");
+		print_line(14, "saved", "%zu of %s, %s each, %s/s%s", f->nsaves,
+			   human_bytes((double)r->rec.checkpoint_bytes),
+			   human_time(f->save_time.mean),
+			   human_bytes(f->save_rate.mean * gib),
+			   r->c->checkpoint.fsync ? " with fsync" : "");
 	if (f->nloads)
-		printf("  %-14s %zu, %s each, %s/s%s\n", "read back", f->nloads,
-		       human_time(f->load_time.mean),
-		       human_bytes(f->load_rate.mean * gib),
-		       r->c->checkpoint.verify ? ", all bytes verified" : "");
+		print_line(14, "read back", "%zu, %s each, %s/s%s", f->nloads,
+			   human_time(f->load_time.mean),
+			   human_bytes(f->load_rate.mean * gib),
+			   r->c->checkpoint.verify ? ", all bytes verified"
+						   : "");
 }
 
 static void print_result(const struct job *j, const struct pen_run *r)
@@ -244,32 +252,34 @@ static void print_result(const struct job *j, const struct pen_run *r)
 	const struct pen_config *c = r->c;
 	struct pen_text words = { 0 };
 
-	printf("%s: %s", shown(j->e.set.workload),
-	       counted(r->rec.world, "emulated accelerator"));
 	if (c->workflow.train)
-		printf(", %s of %s of %s", counted(c->train.epochs, "epoch"),
-		       counted(r->rec.steps_per_epoch, "step"),
-		       counted(c->reader.batch_size, "sample"));
-	puts("");
+		print_line(2, NULL, "%s: %s, %s of %s of %s", j->e.set.workload,
+			   counted(r->rec.world, "emulated accelerator"),
+			   counted(c->train.epochs, "epoch"),
+			   counted(r->rec.steps_per_epoch, "step"),
+			   counted(c->reader.batch_size, "sample"));
+	else
+		print_line(2, NULL, "%s: %s", j->e.set.workload,
+			   counted(r->rec.world, "emulated accelerator"));
 	if (r->rec.generate_s > 0)
-		printf("  %-14s %s, %s in %s (%s were there already)\n",
-		       "generated", counted(r->rec.generated_files, "file"),
-		       human_bytes((double)r->rec.generated_bytes),
-		       human_time(r->rec.generate_s),
-		       grouped(r->rec.kept_files));
+		print_line(14, "generated", "%s, %s in %s (%s already existed)",
+			   counted(r->rec.generated_files, "file"),
+			   human_bytes((double)r->rec.generated_bytes),
+			   human_time(r->rec.generate_s),
+			   grouped(r->rec.kept_files));
 	if (r->fig.nepochs) {
 		print_epochs(r);
 		print_loading(r);
 	}
 	print_checkpoints(r);
 	if (c->workflow.train || c->workflow.checkpoint) {
-		printf("  %-14s %s peak\n", "memory",
-		       human_bytes((double)r->rec.peak_memory));
-		printf("  %-14s %s/result.json\n", "results", shown(r->dir));
+		print_line(14, "memory", "%s peak",
+			   human_bytes((double)r->rec.peak_memory));
+		print_line(14, "results", "%s/result.json", r->dir);
 		pen__summary(&r->rec, &r->fig, &words);
 		if (words.p) {
-			fputs("\n  In words:", stdout);
-			print_wrapped(stdout, words.p, 11, 2);
+			fputs("\n  Summary:", stdout);
+			print_wrapped(stdout, words.p, 10, 2);
 		}
 		pen__text_fini(&words);
 	}
@@ -277,7 +287,7 @@ static void print_result(const struct job *j, const struct pen_run *r)
 		puts("  (interrupted: these are the figures so far)");
 }
 
-/* The result file as it is. */
+/* Prints the result file verbatim. */
 static int print_file(const char *dir)
 {
 	struct pen_err err = { 0 };
@@ -291,7 +301,7 @@ static int print_file(const char *dir)
 	while (f && (n = fread(buf, 1, sizeof(buf), f)) > 0)
 		pen__text_put(&t, buf, n);
 	if (!f || ferror(f)) {
-		pen__fail_sys(&err, errno, path, "cannot be read");
+		pen__fail_sys(&err, errno, path, "cannot read the result");
 		if (f)
 			fclose(f);
 		pen__text_fini(&t);
@@ -301,7 +311,7 @@ static int print_file(const char *dir)
 	return text_out(&t, NULL);
 }
 
-/* Data was made, and that is all: there is no result file. */
+/* A run that only generated data has no result file. */
 static int generated_json(const struct pen_run *r)
 {
 	struct pen_text t = { 0 };
@@ -392,16 +402,16 @@ static int run_run(int argc, char **argv)
 	return rc;
 }
 
-/* --- DLIO's command line: every argument is Hydra's --- */
+/* --- DLIO's command line, in Hydra's syntax --- */
 
 static void dlio_help(void)
 {
 	puts("usage: dlio_benchmark [workload=NAME] [++workload.KEY=VALUE ...] "
-	     "[hydra.run.dir=DIR]\n"
-	     "                      [--config-dir DIR] [--cfg job]\n\n"
-	     "This is penstock under the name of DLIO's benchmark. `penstock "
-	     "run --help` has more,\n`penstock workloads` the workloads, "
-	     "`penstock config NAME` all keys.");
+	     "[hydra.run.dir=DIR]\n                      [--config-dir DIR] "
+	     "[--cfg job]\n\nThis is penstock as a drop-in replacement for "
+	     "DLIO's benchmark. See `penstock run --help`;\n`penstock "
+	     "workloads` lists the workloads, `penstock config NAME` all "
+	     "keys.");
 }
 
 /* -c job, --cfg=job, -cd DIR: how many arguments it took, or 0. */
@@ -418,7 +428,7 @@ static int hydra_flag(struct args *a, bool *config)
 		*config = true;
 		return next ? 2 : 1;
 	}
-	if (!strcmp(arg, "--resolve")) /* it always is */
+	if (!strcmp(arg, "--resolve")) /* always resolved here */
 		return 1;
 	snprintf(a->key, sizeof(a->key), "--config-dir");
 	a->value = !strncmp(arg, "-cd=", 4) ? arg + 4 : next;
@@ -444,7 +454,7 @@ static int dlio_arg(struct job *j, struct args *a, bool *config)
 				  : emulation_arg(&j->e, a, kind);
 }
 
-/* What needs no workload, whatever else is asked for. */
+/* Options that need no workload. */
 static bool dlio_tells(int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {
@@ -460,7 +470,7 @@ static bool dlio_tells(int argc, char **argv)
 	return false;
 }
 
-/* As Hydra has it, below `workload`. */
+/* Prints the config below `workload`, as Hydra does. */
 static int print_config(const struct job *j)
 {
 	struct pen_text t = { 0 }, in = { 0 };
@@ -510,15 +520,16 @@ int run_dlio(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock run unet3d_small",
-	"a small medical-imaging job: makes its data, trains, tells the result",
+	"a small medical-imaging job: generates its data, trains and prints a "
+	"summary",
 	"penstock run unet3d_h100 dataset.num_files_train=42 --dry-run",
-	"what such a run would read, and how fast storage has to be",
+	"what the run would read, and the storage bandwidth it needs",
 	"penstock run resnet50_small accelerators=4 reader.read_threads=2",
 	"four emulated accelerators in this process",
 	"mpirun -n 4 penstock run cosmoflow_small",
-	"one emulated accelerator a rank",
+	"one emulated accelerator per rank",
 	"penstock run my.yaml ++workload.train.epochs=2",
-	"a workload of your own, with an argument as DLIO takes it",
+	"a custom workload, with an argument in DLIO's syntax",
 	NULL,
 };
 
@@ -526,12 +537,12 @@ const struct command pen__cmd_run = {
 	.name = "run",
 	.ranks = true,
 	.args = "WORKLOAD|FILE [key=value ...] [flags]",
-	.summary = "emulate a training job and say how well it was fed",
-	.about = "Does the I/O of a training job: makes the data where the "
-		 "workload says so, loads batches, waits as long as an "
-		 "accelerator would compute, writes checkpoints. `penstock "
-		 "workloads` lists what there is, `penstock config NAME` all "
-		 "keys and values. Results go to runs/NAME/TIME.",
+	.summary = "emulate the I/O of a training job and measure utilisation",
+	.about = "Performs the I/O of a training job: generates the data if "
+		 "the workload asks for it, loads batches, waits as long as an "
+		 "accelerator would compute, and writes checkpoints. `penstock "
+		 "workloads` lists the workloads, `penstock config NAME` all "
+		 "keys and values. Results are written to runs/NAME/TIME.",
 	.flags = flags,
 	.examples = examples,
 	.run = run_run,

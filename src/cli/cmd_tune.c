@@ -1,12 +1,11 @@
 /*
- * tune: which settings load this data fastest on this machine, in a bounded
- * time. Successive halving: all candidates run for a short time, the better
- * half for twice as long, and so on; the best few and the defaults then run
- * against one another in turns, and that is the evidence. Before all, the
- * defaults run for a moment: what is to be in the page cache is there then,
- * or else who runs late would look fast. No run is so short that the first
- * batch, which can take a whole block of a shuffle, is most of it: rather fewer
- * candidates are tried.
+ * tune: finds the settings that load this data fastest on this machine, in a
+ * bounded time. Successive halving: all candidates run for a short time, the
+ * better half for twice as long, and so on; then the best few and the defaults
+ * take turns, which gives the evidence. A short run of the defaults comes first
+ * to fill the page cache; otherwise later candidates would look faster. A run
+ * is never so short that the first batch, which may take an entire shuffle
+ * block, dominates it; fewer candidates are tried instead.
  */
 #include <errno.h>
 #include <math.h>
@@ -26,31 +25,32 @@
 #define FINALISTS 4
 #define FINAL_RUNS 5
 
-/* What each part may take of the time. */
+/* Share of the time for each phase. */
 #define WARMING 0.05
 #define ROUNDS 0.45
 #define FINALS 0.35
 #define TIE 0.15
 #define TIE_RUNS 5
-#define RAMPS 2.5 /* a run is at least so many times its first batch */
+#define RAMPS 2.5 /* lower bound of a run, in times of its first batch */
 
 static const struct flag flags[] = {
-	{ "--seconds", "S", "take about so long in all (default 60)" },
+	{ "--seconds", "S", "total time to spend (default 60)" },
 	{ "--cold", NULL,
 	  "drop the files from the page cache before each run" },
-	{ "--dry-run", NULL, "say what would be tried, and run nothing" },
+	{ "--dry-run", NULL, "print the candidates without running them" },
 	{ "--json", NULL, "print the result as JSON" },
-	{ "--quiet", NULL, "no progress line" },
+	{ "--quiet", NULL, "show no progress line" },
 	{ NULL, NULL, NULL },
 };
 
 /* ---- a run ---- */
 
-/* What a run of the defaults tells about the runs to come. */
+/* Learns from a run of the defaults how long later runs must be. */
 static void learn(struct tune *t, const struct pen_doc *d, double seconds)
 {
 	const double first = pen__doc_number(d, 0, "first_batch_s");
-	double ramp = seconds; /* no batch at all: it takes longer than that */
+	double ramp = seconds; /* no batch at all: the first takes longer than
+				  the run */
 
 	if (first > 0)
 		ramp = first - pen__doc_number(d, 0, "open_s");
@@ -64,14 +64,14 @@ static double rate_of(struct tune *t, const struct candidate *c,
 {
 	if (!c->n && !t->workload)
 		learn(t, d, seconds);
-	/* of a job: all samples over all the time, because what was prepared
-	 * before an epoch began counts for nothing there */
+	/* for a job: all samples over all time, because its own rate excludes
+	 * batches prefetched before an epoch */
 	return t->workload ? pen__doc_number(d, 0, "totals.samples") /
 				     pen__doc_number(d, 0, "totals.train_s")
 			   : pen__doc_number(d, 0, "samples_per_s");
 }
 
-/* As fast as it will go, and nothing but loading. */
+/* Limits the run to loading at full speed. */
 static void put_limits(const struct tune *t, const char *time,
 		       const char **argv)
 {
@@ -115,28 +115,30 @@ static double run_one(struct tune *t, const struct candidate *c, double seconds)
 		rate = rate_of(t, c, &d, seconds);
 		pen__jdoc_close(&d.j);
 	} else if (done.code) {
-		/* some ways do not work everywhere: O_DIRECT on tmpfs */
+		/* some settings do not work everywhere, such as O_DIRECT on
+		 * tmpfs */
 		t->failed++;
 		snprintf(t->why, sizeof(t->why), "%.250s", err.msg);
+		t->number = err.number;
 		t->code = done.code;
 	}
 	t->over_s += fmax(0, done.real_s - seconds);
 	return rate;
 }
 
-/* What a run takes beside; of a workload that is counted in its epochs. */
+/* Overhead per run; for workloads it is part of the epochs. */
 static double over(const struct tune *t)
 {
 	return t->runs && !t->workload ? t->over_s / (double)t->runs : 0;
 }
 
-/* No run says something that is shorter; but there have to be many. */
+/* Shorter runs are meaningless, but there must be time for many runs. */
 static double least(const struct tune *t)
 {
 	return fmin(RAMPS * t->ramp_s, t->budget / 30);
 }
 
-/* So long may each of some runs take that have a share of the time. */
+/* Seconds for each of `runs` runs that have a share of the time. */
 static double seconds_of(const struct tune *t, double share, size_t runs)
 {
 	const double each = t->budget * share / (double)runs;
@@ -173,13 +175,13 @@ static void add_run(struct tune *t, struct candidate *c, double seconds)
 		c->rate[c->nruns++] = run_one(t, c, seconds);
 	memcpy(sorted, c->rate, c->nruns * sizeof(*sorted));
 	c->median = pen__median(sorted, c->nruns);
-	/* what failed once is no candidate, whatever the rest says */
+	/* a candidate that failed once is out */
 	for (size_t i = 0; i < c->nruns; i++)
 		if (isnan(c->rate[i]))
 			c->median = NAN;
 }
 
-/* One round: everybody left runs once, in a random order. */
+/* One round: all remaining candidates run once, in random order. */
 static void round_of(struct tune *t, size_t n, double seconds, unsigned number)
 {
 	struct pen_perm order;
@@ -188,14 +190,14 @@ static void round_of(struct tune *t, size_t n, double seconds, unsigned number)
 	for (size_t i = 0; i < n && !interrupted(); i++) {
 		struct candidate *c = &t->c[pen__perm_at(&order, i)];
 
-		/* a longer run says more than the shorter ones before it */
+		/* a longer run replaces the shorter ones before it */
 		c->nruns = 0;
 		add_run(t, c, seconds);
 	}
 	qsort(t->c, n, sizeof(*t->c), by_median);
 }
 
-/* The rounds take equally long. */
+/* All rounds take the same time. */
 static size_t halve(struct tune *t)
 {
 	size_t n = t->n, rounds = 1;
@@ -212,8 +214,8 @@ static size_t halve(struct tune *t)
 	return n < FINALISTS ? n : FINALISTS;
 }
 
-/* What looks better than the defaults, but not beyond noise, runs against them
- * some more. */
+/* If the best candidate beats the defaults but not beyond noise, both run some
+ * more. */
 static void break_tie(struct tune *t, size_t n)
 {
 	struct candidate *best = &t->c[0], *dflt = tune_default(t, n);
@@ -228,7 +230,7 @@ static void break_tie(struct tune *t, size_t n)
 	}
 }
 
-/* The best against one another and the defaults, in turns. */
+/* The best candidates and the defaults take turns. */
 static size_t finals(struct tune *t, size_t n)
 {
 	double seconds;
@@ -253,7 +255,7 @@ static size_t finals(struct tune *t, size_t n)
 	return n;
 }
 
-/* The data as the runs are to find it, and how long a run takes to start. */
+/* Fills the page cache and measures the start-up time of a run. */
 static void warm(struct tune *t)
 {
 	const struct candidate none = { 0 };
@@ -270,8 +272,8 @@ static bool too_many(const struct tune *t)
 	return (double)t->n * (least(t) + over(t)) > t->budget * ROUNDS;
 }
 
-/* Fewer candidates where there is no time for all: first of those that differ
- * least from others, then reads past the page cache that has the data. */
+/* Drops candidates if there is no time for all: first those that differ least
+ * from others, then direct reads of data that is in the page cache. */
 static void thin(struct tune *t)
 {
 	if (too_many(t))
@@ -280,7 +282,7 @@ static void thin(struct tune *t)
 		tune_leave_out(t, "store.direct=true");
 }
 
-/* For workloads: how many epochs make a second. */
+/* For workloads: measures epochs per second. */
 static void pace(struct tune *t)
 {
 	const struct candidate none = { 0 };
@@ -288,7 +290,7 @@ static void pace(struct tune *t)
 
 	if (!t->workload)
 		return;
-	run_one(t, &none, 0); /* makes the data, too */
+	run_one(t, &none, 0); /* also generates the data */
 	start = pen__now_ns();
 	if (!isnan(run_one(t, &none, 0)))
 		t->epochs = 1e9 / (double)(pen__now_ns() - start);
@@ -308,7 +310,8 @@ static int make_folder(struct tune *t)
 	if (mkdtemp(t->folder + strlen(FOLDER)))
 		return -1;
 	pen__fail_sys(&err, errno, t->folder + strlen(FOLDER),
-		      "cannot be made; TMPDIR names another place");
+		      "cannot create a temporary directory; set TMPDIR to a "
+		      "writable one");
 	t->folder[0] = '\0';
 	return complain(&err);
 }
@@ -336,9 +339,15 @@ static int tune_it(struct tune *t)
 	if (interrupted())
 		return 128 + interrupted();
 	if (!n || isnan(t->c[0].median)) {
-		/* a run names what it could not do itself */
-		pen__fail(&err, PEN_EINVAL, t->why[0] ? NULL : t->target, "%s",
-			  t->why[0] ? t->why : "no run gave a rate");
+		/* the message of a failed run names its object */
+		pen__fail(&err,
+			  !t->why[0]  ? P_TOO_FEW_SAMPLES
+			  : t->number ? t->number
+				      : P_RUN_FAILED,
+			  t->why[0] ? NULL : t->target, "%s",
+			  t->why[0] ? t->why
+				    : "no run delivered a batch; raise "
+				      "--seconds");
 		rc = complain(&err);
 		return t->code ? t->code : rc;
 	}
@@ -354,8 +363,9 @@ static int take(struct tune *t, const struct args *a, int kind)
 	if (kind == ARG_FLAG && !strcmp(a->key, "--seconds")) {
 		t->budget = strtod(a->value, &end);
 		if (*end || !(t->budget >= 1) || t->budget > 1e6)
-			return complain_usage("tune: --seconds: '%s' is no "
-					      "time of a second or more",
+			return complain_usage(P_BAD_VALUE, "tune",
+					      "--seconds: '%s' is not a number "
+					      "of seconds of at least 1",
 					      a->value);
 	} else if (kind == ARG_FLAG) {
 		*(!strcmp(a->key, "--cold")	 ? &t->cold
@@ -366,7 +376,8 @@ static int take(struct tune *t, const struct args *a, int kind)
 		t->target = a->value;
 	} else {
 		if (t->nfixed == TUNE_ARGS)
-			return complain_usage("tune: too many settings");
+			return complain_usage(P_TOO_LONG, "tune",
+					      "too many settings");
 		t->fixed[t->nfixed++] = a->argv[a->at - 1];
 	}
 	return -1;
@@ -376,15 +387,19 @@ static int run(int argc, char **argv)
 {
 	struct args a = { .cmd = &pen__cmd_tune, .argc = argc, .argv = argv };
 	struct tune *t = pen__calloc(1, sizeof(*t));
+	struct pen_err err = { 0 };
 	int kind, rc = -1;
 
-	if (!t)
-		return complain_usage("tune: out of memory");
+	if (!t) {
+		pen__fail_nomem(&err, "tune", sizeof(*t));
+		return complain(&err);
+	}
 	t->budget = 60;
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
 		rc = take(t, &a, kind);
 	if (rc < 0 && !t->target)
-		rc = complain_usage("tune: of what? name data or a workload");
+		rc = complain_usage(P_MISSING_SETTING, "tune",
+				    "no PATH or WORKLOAD given");
 	if (rc < 0) {
 		t->workload = pen__names_workload(t->target);
 		rc = tune_it(t);
@@ -397,24 +412,25 @@ static int run(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock tune data/ batch_size=256 shuffle=true",
-	"threads, batches ahead, reads in flight and store for this data",
+	"threads, prefetch depth, reads in flight and store for this data",
 	"penstock tune x.h5ad sampler=block --seconds 120",
-	"chunks of the block shuffle, too",
+	"also tunes the chunk size of the block shuffle",
 	"penstock tune unet3d_small",
-	"a workload's threads, prefetching and direct reads",
+	"threads, prefetch depth and direct reads of a workload",
 	NULL,
 };
 
 const struct command pen__cmd_tune = {
 	.name = "tune",
-	.args = "PATH|WORKLOAD [key=value ...]",
+	.args = "PATH|WORKLOAD [key=value ...] [flags]",
 	.summary = "find the settings that load this data fastest here",
-	.about = "Tries stores, threads, batches ahead and reads in flight (of "
-		 "a block shuffle also the size of chunks) by successive "
-		 "halving: short runs of all, longer ones of the better half, "
-		 "and so on; then the best few and the defaults in turns. "
-		 "Settings that are given stay. Prints what to set, as YAML "
-		 "and for Python, with the evidence.",
+	.about = "Tries stores, threads, prefetch depths and reads in flight "
+		 "(for a block shuffle also the chunk size) by successive "
+		 "halving: short runs of all candidates, longer runs of the "
+		 "better half, and so on; then the best few and the defaults "
+		 "take turns. Settings given on the command line are kept. "
+		 "Prints the recommended settings as YAML and for Python, with "
+		 "the evidence.",
 	.flags = flags,
 	.examples = examples,
 	.run = run,

@@ -1,26 +1,26 @@
 /*
  * verify: reads everything once, in order, with all checks on, and names each
- * bad file and sample. It goes on after errors.
+ * bad file and sample. Continues after errors.
  */
 #include <string.h>
 
 #include "cli/cli.h"
 
 static const struct flag flags[] = {
-	{ "--json", NULL, "for programs" },
+	{ "--json", NULL, "print the result as JSON" },
 	{ NULL, NULL, NULL },
 };
 
-/* Interrupts are looked for this often while no batch comes. */
+/* Interval of checks for interrupts while waiting for a batch. */
 #define LOOK_NS 50000000
 
 struct found {
-	struct pen_loader *l; /* NULL: it was interrupted while it indexed */
+	struct pen_loader *l; /* NULL: interrupted while indexing */
 	const char *path;
 	uint64_t good, bytes, nbad;
-	uint64_t nwrong;       /* of nbad: warnings */
+	uint64_t nwrong;       /* part of nbad: warnings */
 	struct pen_text *json; /* NULL: text */
-	bool notes;	       /* which of the warnings are shown now */
+	bool notes;	       /* showing notes instead of errors */
 };
 
 static void count_warning(void *arg, const struct pen_err *e)
@@ -71,6 +71,7 @@ static void show_one(const struct found *v, const char *kind, const char *what,
 		pen__json_str(j, "object", e->where);
 		if (what)
 			pen__json_int(j, what, id);
+		json_code(j, e->number);
 		pen__json_str(j, v->notes ? "note" : "error", e->msg);
 		pen__json_close(j, '}');
 	} else if (what) {
@@ -149,7 +150,7 @@ static int report(struct found *v, bool json)
 				      : "are good",
 		       human_bytes((double)v->bytes), grouped(v->nbad));
 		if (interrupted())
-			printf("  (interrupted%s: the rest is not known)\n",
+			printf("  (interrupted%s: the rest was not checked)\n",
 			       v->l ? "" : " while indexing");
 	}
 	if (interrupted())
@@ -157,7 +158,7 @@ static int report(struct found *v, bool json)
 	return v->nbad ? EXIT_DATA : EXIT_OK;
 }
 
-/* In order, nothing left out, and on past errors, whatever was set. */
+/* In order, complete, and continuing after errors, whatever was set. */
 static int force_settings(struct pen_spec *s, struct pen_err *err)
 {
 	static const char *const set[] = {
@@ -206,20 +207,19 @@ static int run_verify(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock verify data/",
-	"reads all, checks lengths, shapes and checksums; exit code 3 when "
-	"something is bad",
+	"reads everything, checks lengths, shapes and checksums; exit code 3 "
+	"if something is bad",
 	NULL,
 };
 
 const struct command pen__cmd_verify = {
 	.name = "verify",
 	.args = "PATH... [key=value ...] [--json]",
-	.summary = "read everything, check it, name each bad sample",
-	.about = "Reads all samples once, checks every length, shape and "
-		 "checksum there is, and names each bad file and sample. Goes "
-		 "on after errors; the exit code is 3 when there were any. "
-		 "Settings of order, epochs and the last batch change nothing "
-		 "here.",
+	.summary = "read and check everything, and name each bad sample",
+	.about = "Reads all samples once, checks all lengths, shapes and "
+		 "checksums, and names each bad file and sample. Continues "
+		 "after errors; the exit code is 3 if there were any. Settings "
+		 "of order, epochs and the last batch have no effect.",
 	.flags = flags,
 	.takes_spec = true,
 	.examples = examples,

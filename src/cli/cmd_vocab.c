@@ -1,6 +1,6 @@
 /*
- * vocab: the words of k letters that sequences have, and how often, as a file
- * that tokenisers read. The work is engine/vocab.c's.
+ * vocab: counts the words of k letters in sequences and writes a vocabulary
+ * file for tokenisers. make/count_vocab.c does the work.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,8 +22,8 @@ struct vocab {
 };
 
 static const struct flag flags[] = {
-	{ "-o", "FILE", "where to; there already: it is replaced" },
-	{ "--json", NULL, "for programs" },
+	{ "-o", "FILE", "output file; an existing file is replaced" },
+	{ "--json", NULL, "print the result as JSON" },
 	{ NULL, NULL, NULL },
 };
 
@@ -85,23 +85,24 @@ static int print_json(const struct vocab *v, const struct pen_vocab_result *r)
 
 static void print_text(const struct vocab *v, const struct pen_vocab_result *r)
 {
-	printf("%s: %s (%s seen) of %s in %s, from %s (%s letters/s)\n",
-	       shown(v->out), counted(r->facts.nwords, "word"),
-	       grouped(r->facts.nseen), counted((uint64_t)v->opts.k, "letter"),
-	       human_time(r->seconds), counted(r->nsamples, "sequence"),
-	       human_count(r->seconds > 0 ? (double)r->nletters / r->seconds
-					  : 0));
+	print_line(
+		2, NULL, "%s: %s (%s seen) of %s in %s, from %s (%s letters/s)",
+		v->out, counted(r->facts.nwords, "word"),
+		grouped(r->facts.nseen), counted((uint64_t)v->opts.k, "letter"),
+		human_time(r->seconds), counted(r->nsamples, "sequence"),
+		human_count(r->seconds > 0 ? (double)r->nletters / r->seconds
+					   : 0));
 	if (r->facts.nrare)
-		printf("  left out: %s seen less than min_count=%s\n",
+		printf("  omitted: %s seen fewer than min_count=%s times\n",
 		       counted(r->facts.nrare, "word"),
 		       grouped(v->opts.min_count));
 	if (r->facts.nothers)
-		printf("  left out: %s with letters that are not in %s\n",
+		printf("  omitted: %s with letters that are not in %s\n",
 		       counted(r->facts.nothers, "place"),
 		       shown(v->opts.alphabet));
 }
 
-/* Is it one of the files that are counted? */
+/* Is the output one of the input files? */
 static bool is_read(const struct pen_spec *spec, const struct stat *out)
 {
 	struct stat st;
@@ -113,7 +114,7 @@ static bool is_read(const struct pen_spec *spec, const struct stat *out)
 	return false;
 }
 
-/* Counting may take long: what cannot be written is said before. */
+/* Counting may take long, so check the output file first. */
 static int check_out(const struct pen_spec *spec, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -124,12 +125,12 @@ static int check_out(const struct pen_spec *spec, const char *path)
 	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path + 1) : 1,
 		 slash ? path : ".");
 	if (access(dir, W_OK))
-		pen__fail_sys(&err, errno, path, "cannot be written");
+		pen__fail_sys(&err, errno, path, "cannot write the output");
 	else if (!stat(path, &st) && !S_ISREG(st.st_mode))
-		pen__fail(&err, PEN_EINVAL, path, "is not a file");
+		pen__fail(&err, P_BAD_VALUE, path, "not a regular file");
 	else if (!stat(path, &st) && is_read(spec, &st))
-		pen__fail(&err, PEN_EINVAL, path,
-			  "is what is read: give another name to -o");
+		pen__fail(&err, P_CONFLICT, path,
+			  "is an input file; choose another name for -o");
 	return err.code ? complain(&err) : -1;
 }
 
@@ -177,8 +178,9 @@ static int run_vocab(int argc, char **argv)
 		rc = take_arg(&v, &a, kind);
 	}
 	if (rc < 0 && (!v.npaths || !v.out))
-		rc = complain_usage("vocab: of what, and where to? penstock "
-				    "vocab PATH... -o FILE");
+		rc = complain_usage(P_MISSING_SETTING, "vocab",
+				    "needs input and output: penstock vocab "
+				    "PATH... -o FILE");
 	if (rc < 0)
 		rc = check_out(v.spec, v.out);
 	if (rc < 0)
@@ -190,26 +192,26 @@ static int run_vocab(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock vocab reads.txt format=lines k=4 pads=true -o words.txt",
-	"all 4-mers and those that X before and Y after a sequence are part "
-	"of, for format.tokens=dm",
+	"all 4-mers, including those with the pads X before and Y after a "
+	"sequence, for format.tokens=dm",
 	"penstock vocab genome.fa k=6 alphabet=ACGT specials=pad,unk -o w.txt",
 	"words of 6 letters after two special tokens, for format.tokens=kmers",
 	"penstock vocab reads.fastq k=12 alphabet=ACGT min_count=100 -o w.txt",
-	"only what was seen a hundred times",
+	"only words seen at least a hundred times",
 	NULL,
 };
 
 const struct command pen__cmd_vocab = {
 	.name = "vocab",
 	.args = "PATH... [key=value ...] -o FILE [--json]",
-	.summary = "count the words of sequences: a vocabulary for tokenisers",
-	.about = "Counts all words of k letters that the sequences of any "
-		 "format have, with all CPUs, and writes them to a file: a "
-		 "word and its count a line, in the order of text, after the "
-		 "special tokens. The number of a word is the number of its "
-		 "line, from 0, not counting lines that begin with '# '. "
-		 "Loaders take the file by format.vocab=FILE. The file has "
-		 "its name only when it is complete.",
+	.summary = "count the words of sequences to build a vocabulary",
+	.about = "Counts all words of k letters in sequences of any format, "
+		 "with all CPUs, and writes them to a file: one word and its "
+		 "count per line, in alphabetical order, after the special "
+		 "tokens. The number of a word is its line number, from 0, not "
+		 "counting lines that start with '# '. Loaders read the file "
+		 "with format.vocab=FILE. The file gets its final name only "
+		 "when it is complete.",
 	.flags = flags,
 	.opts = pen__count_opts,
 	.takes_spec = true,

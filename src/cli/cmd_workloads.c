@@ -1,4 +1,5 @@
-/* workloads: those that are built in, what each stands for and how large. */
+/* workloads: lists the built-in workloads, what each represents and its size.
+ */
 #include <ctype.h>
 #include <string.h>
 #include <stdlib.h>
@@ -9,14 +10,14 @@
 #define MOST 256
 
 static const struct flag flags[] = {
-	{ "--json", NULL, "for programs" },
+	{ "--json", NULL, "print the result as JSON" },
 	{ NULL, NULL, NULL },
 };
 
-/* A line of the table. */
+/* One line of the table. */
 struct row {
 	const char *name;
-	size_t family; /* how much of the name it shares with its like */
+	size_t family; /* length of the name prefix shared by its family */
 	char format[32], about[256];
 	uint64_t files, samples, batch, accelerators;
 	double bytes, checkpoint_bytes, parameters, compute_s;
@@ -48,7 +49,7 @@ static void fill(struct row *r, const struct pen_config *c)
 	r->checkpoint_bytes = pen__config_checkpoint_bytes(c);
 	if (r->train || r->generate)
 		return;
-	r->bytes = 0; /* it reads no data set */
+	r->bytes = 0; /* it does not read a data set */
 	snprintf(r->format, sizeof(r->format), "checkpoint");
 }
 
@@ -92,7 +93,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* No room for a table: its lines would be broken anywhere. */
+/* The terminal is too narrow for a table. */
 static bool narrow(void)
 {
 	const size_t columns = terminal_columns();
@@ -116,11 +117,11 @@ static void show(const struct row *r)
 		step = pen__show_time(r->compute_s);
 	}
 	if (narrow()) {
-		printf("%-24s %s, %s, %s", r->name, r->format, files,
-		       human_bytes(size_of(r)));
-		if (r->train)
-			printf(", batch %s, step %s", batch.s, step.s);
-		printf("\n    ");
+		print_line(6, NULL, "%s: %s, %s, %s%s%s%s%s", r->name,
+			   r->format, files, human_bytes(size_of(r)),
+			   r->train ? ", batch " : "", batch.s,
+			   r->train ? ", step " : "", step.s);
+		fputs("    ", stdout);
 		print_wrapped(stdout, r->about, 4, 4);
 		return;
 	}
@@ -165,20 +166,26 @@ static int print_all(const struct row *rows, size_t n, bool json)
 		return text_out(&j, NULL);
 	}
 	if (narrow())
-		puts("name                     format, files x samples, size");
+		print_line(6, NULL,
+			   "name: format, files x samples, size, batch, step");
 	else
 		printf("%-24s %-19s %21s %8s %6s %8s  %s\n", "name", "format",
 		       "files x samples", "size", "batch", "step",
-		       "what it stands for");
+		       "what it represents");
 	for (size_t i = 0; i < n; i++) {
 		if (!i || rows[i].family != rows[i - 1].family ||
 		    strncmp(rows[i].name, rows[i - 1].name, rows[i].family))
 			putchar('\n');
 		show(&rows[i]);
 	}
-	puts("\nsize: of the data set on disk, or of one checkpoint; step: "
-	     "computing time a batch.\n`penstock config NAME` shows all of "
-	     "one.");
+	puts("");
+	print_wrapped(stdout,
+		      "files x samples: files and samples per file; size: of "
+		      "the data set on disk, or of one checkpoint; batch: "
+		      "samples per step; step: "
+		      "computing time. `penstock config NAME` shows all "
+		      "settings of a workload.",
+		      0, 0);
 	return EXIT_OK;
 }
 
@@ -198,7 +205,8 @@ static int run(int argc, char **argv)
 		if (kind == ARG_BAD)
 			return EXIT_USAGE;
 		if (kind != ARG_FLAG)
-			return complain_usage("workloads takes no '%s'",
+			return complain_usage(P_BAD_VALUE, "workloads",
+					      "takes no argument, found '%s'",
 					      argv[a.at - 1]);
 		json = true;
 	}
@@ -210,18 +218,21 @@ static int run(int argc, char **argv)
 }
 
 static const char *const examples[] = {
-	"penstock workloads",  "all of them", "penstock config unet3d_small",
-	"all settings of one", NULL,
+	"penstock workloads",
+	"list all workloads",
+	"penstock config unet3d_small",
+	"all settings of one workload",
+	NULL,
 };
 
 const struct command pen__cmd_workloads = {
 	.name = "workloads",
 	.args = "[--json]",
-	.summary = "the workloads that are built in, and how large each is",
+	.summary = "list the built-in workloads and their sizes",
 	.about = "Lists the workloads of this build: those of DLIO and MLPerf "
-		 "Storage, and a _small one of each kind that runs in seconds. "
-		 "Sizes follow from the settings; those of JPEG files are "
-		 "about right.",
+		 "Storage, and a _small variant of each kind that runs in "
+		 "seconds. Sizes are computed from the settings; those of JPEG "
+		 "files are approximate.",
 	.flags = flags,
 	.examples = examples,
 	.run = run,

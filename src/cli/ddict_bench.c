@@ -1,8 +1,8 @@
 /*
- * ddict bench: how fast values go in and come out, one by one and many, beside
- * a plain loop in C over an array, in the same process and run: that is the
- * limit of this machine's memory. Every value that is got is looked at; a wrong
- * one ends the run. Ranks measure at the same time, and their rates are added.
+ * ddict bench: throughput of put and get, one by one and in batches, compared
+ * with a plain loop in C over an array in the same run, which is the limit of
+ * this machine's memory. Every value is checked; a wrong one ends the run.
+ * Ranks measure at the same time, and their rates are added.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "cli/cmd_ddict.h"
 
-#define AHEAD 4 /* requests under way, where they are asked for ahead */
+#define AHEAD 4 /* requests in flight when prefetching */
 
 struct bench {
 	/* settings */
@@ -19,8 +19,8 @@ struct bench {
 	/* flags */
 	bool json;
 	struct dict x;
-	uint64_t first, mine; /* keys this rank puts */
-	uint8_t *bytes;	      /* their values */
+	uint64_t first, mine; /* keys that this rank puts */
+	uint8_t *bytes;	      /* values of these keys */
 	uint8_t *to;	      /* a batch */
 	struct pen_key *keys;
 	struct pen_value *in;
@@ -30,7 +30,7 @@ struct bench {
 
 struct result {
 	const char *name;
-	double rate; /* values a second; all are of all ranks together */
+	double rate; /* values per second; all figures are sums over ranks */
 	double cpu_s, values;
 };
 
@@ -42,37 +42,37 @@ static const struct pen_opt opts[] = {
 	  .dflt = "131072",
 	  .min = 1,
 	  .max = 1e12,
-	  .help = "how many, over all ranks" },
+	  .help = "number of values, over all ranks" },
 	{ .name = "size",
 	  .type = PEN_OPT_SIZE,
 	  .off = OFF(size),
 	  .dflt = "1KiB",
 	  .min = 8,
 	  .max = 1e12,
-	  .help = "of a value, in bytes" },
+	  .help = "size of a value" },
 	{ .name = "batch",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(batch),
 	  .dflt = "256",
 	  .min = 1,
 	  .max = 1e6,
-	  .help = "values asked for at once" },
+	  .help = "values per request" },
 	{ .name = "time",
 	  .type = PEN_OPT_TIME,
 	  .off = OFF(time_ns),
 	  .dflt = "300ms",
-	  .help = "for each way of getting" },
+	  .help = "duration of each measurement" },
 	{ .name = NULL },
 };
 
 static const struct flag flags[] = {
-	{ "--json", NULL, "for programs" },
+	{ "--json", NULL, "print the result as JSON" },
 	{ NULL, NULL, NULL },
 };
 
-/* --- ways --- */
+/* --- access methods --- */
 
-/* A way does about n values of work, from where it likes. */
+/* Puts or gets about n values. */
 typedef int way(struct bench *b, uint64_t n, struct pen_err *err);
 
 static uint64_t draw(struct bench *b)
@@ -95,7 +95,7 @@ static void look(struct bench *b, const struct pen_value *v, uint64_t key)
 	b->wrong += is != key;
 }
 
-/* The limit: rows of an array, this rank's own values, to a batch. */
+/* The limit: copies rows of an array with this rank's values into a batch. */
 static int gather(struct bench *b, uint64_t n, struct pen_err *err)
 {
 	(void)err;
@@ -130,7 +130,7 @@ static int put_many(struct bench *b, uint64_t n, struct pen_err *err)
 	return pen_ddict_put_many(b->x.d, b->keys, b->in, b->mine, err);
 }
 
-/* The same again, one by one, some of them. */
+/* Puts some of them again, one by one. */
 static int put_each(struct bench *b, uint64_t n, struct pen_err *err)
 {
 	int rc = 0;
@@ -209,7 +209,7 @@ static int get_copied(struct bench *b, uint64_t n, struct pen_err *err)
 	return 0;
 }
 
-/* The next batches are on their way while one is copied. */
+/* Requests the next batches while one is copied. */
 static int get_ahead(struct bench *b, uint64_t n, struct pen_err *err)
 {
 	struct pen_got *g[AHEAD] = { NULL };
@@ -250,7 +250,7 @@ static int freeze(struct bench *b, uint64_t n, struct pen_err *err)
 struct variant {
 	const char *name;
 	way *fn;
-	bool once; /* all there is, and not as long as it takes */
+	bool once; /* run once over all values instead of for a fixed time */
 };
 
 static const struct variant variants[] = {
@@ -268,7 +268,7 @@ static const struct variant variants[] = {
 };
 #define NVARIANTS (sizeof(variants) / sizeof(variants[0]))
 
-/* One rank's part: values a second, seconds of CPU, values. */
+/* One rank's results: values per second, CPU seconds, values. */
 static int run_variant(struct bench *b, const struct variant *a, double *out,
 		       struct pen_err *err)
 {
@@ -282,7 +282,7 @@ static int run_variant(struct bench *b, const struct variant *a, double *out,
 		now = pen__now_ns();
 		if (a->once || now - since >= b->time_ns)
 			break;
-		/* the clock is not to be what is measured */
+		/* read the clock rarely enough not to measure it */
 		if (now - since < b->time_ns / 16)
 			k *= 2;
 	}
@@ -290,11 +290,11 @@ static int run_variant(struct bench *b, const struct variant *a, double *out,
 	out[1] = (double)(pen__cpu_ns() - burnt) / 1e9;
 	out[2] = (double)n;
 	if (!rc && interrupted())
-		rc = pen__fail(err, PEN_ECLOSED, "ddict bench",
-			       "was interrupted");
+		rc = pen__fail(err, P_INTERRUPTED, "ddict bench",
+			       "interrupted");
 	if (!rc && b->wrong)
-		rc = pen__fail(err, PEN_EDATA, "dictionary",
-			       "%llu values were not those that were put",
+		rc = pen__fail(err, P_DAMAGED, "dictionary",
+			       "%llu values differ from those that were put",
 			       (unsigned long long)b->wrong);
 	return rc;
 }
@@ -306,7 +306,7 @@ static int run_arms(struct bench *b, struct result *r, struct pen_err *err)
 	for (size_t i = 0; i < NVARIANTS && !rc; i++) {
 		double v[3] = { 0 };
 
-		/* a way that needs others' values begins when all are there */
+		/* gets start only after all ranks have put their values */
 		rc = run_variant(b, &variants[i], v, err);
 		rc = pen__comm_agree(b->x.comm, rc, err);
 		if (!rc)
@@ -325,7 +325,9 @@ static int prepare(struct bench *b, struct pen_err *err)
 	b->first = b->values * rank / size;
 	b->mine = b->values * (rank + 1) / size - b->first;
 	if (!b->mine)
-		return pen__fail(err, PEN_EINVAL, "values", "fewer than ranks");
+		return pen__fail(
+			err, P_BAD_VALUE, "values",
+			"there are fewer values than ranks; raise values=");
 	nkeys = nkeys > b->mine ? nkeys : b->mine;
 	b->rng = pen__rng(1, rank);
 	b->bytes = pen__alloc(b->mine, b->size);
@@ -415,9 +417,10 @@ static int take_arg(struct bench *b, const struct args *a, int kind)
 		b->json = true;
 		return -1;
 	case ARG_PATH:
-		return complain_usage("ddict bench takes settings, as "
-				      "size=4KiB, and not '%s'",
-				      a->value);
+		return complain_usage(
+			P_BAD_VALUE, "ddict bench",
+			"'%s' is not a setting; write settings as size=4KiB",
+			a->value);
 	}
 	if (pen__opt_find(opts, a->key))
 		return pen__opt_set(opts, b, a->key, a->value, &err)
@@ -472,20 +475,20 @@ static const char *const examples[] = {
 	"penstock ddict bench",
 	"131,072 values of 1 KiB, in one process",
 	"penstock ddict bench size=100KiB values=10k batch=32",
-	"larger ones",
+	"larger values",
 	"mpirun -n 4 penstock ddict bench share=false transport=tcp",
-	"as if every rank were a machine of its own",
+	"as if every rank were on a separate machine",
 	NULL,
 };
 
 const struct command pen__cmd_ddict_bench = {
 	.name = "ddict bench",
 	.args = "[key=value ...] [--json]",
-	.summary = "how fast values go in and come out",
-	.about = "Puts values and gets them at random, one by one and many, "
-		 "beside a plain loop in C over an array, and says which way "
-		 "they went and why. Under mpirun or srun all ranks do so at "
-		 "once.",
+	.summary = "measure the throughput of put and get",
+	.about = "Puts values and gets them in random order, one by one and in "
+		 "batches, compares this with a plain loop in C over an array, "
+		 "and prints which transport was used and why. Under mpirun or "
+		 "srun all ranks measure at the same time.",
 	.flags = flags,
 	.opts = opts,
 	.ddict = "",

@@ -1,8 +1,8 @@
 /*
- * ddict load: a data set into a dictionary. A sample's key is its number, its
- * value the bytes of its fields one after another, as the loader delivers
- * them. Every rank loads its part; values go to their owners, one message for
- * each owner and batch.
+ * ddict load: loads a data set into a dictionary. The key of a sample is its
+ * number, its value the concatenated bytes of its fields as the loader delivers
+ * them. Every rank loads its part; values go to their owners, one message per
+ * owner and batch.
  */
 #include <string.h>
 #include <time.h>
@@ -19,17 +19,18 @@ struct load {
 	/* a batch */
 	struct pen_key *keys;
 	struct pen_value *values;
-	uint8_t *buf; /* rows of several fields, put together */
+	uint8_t *buf; /* rows of several fields, concatenated */
 	size_t cap, rows;
-	/* what came of it, of all ranks */
+	/* results of all ranks */
 	double samples, bytes, cpu_s, seconds;
 };
 
 static const struct flag flags[] = {
-	{ "--json", NULL, "for programs" },
-	{ "--save", "FILE", "save the dictionary, to be mapped later" },
+	{ "--json", NULL, "print the result as JSON" },
+	{ "--save", "FILE", "save the dictionary to FILE, to be mapped later" },
 	{ "--serve", NULL,
-	  "keep it until interrupted; with ddict.name= others can join" },
+	  "keep the dictionary until interrupted; with ddict.name= others can "
+	  "join" },
 	{ NULL, NULL, NULL },
 };
 
@@ -107,7 +108,7 @@ static int put_batch(struct load *l, const struct pen_batch *b,
 	return rc;
 }
 
-/* --- all of them --- */
+/* --- the data set --- */
 
 static int set_ranks(struct load *l, struct pen_err *err)
 {
@@ -119,7 +120,7 @@ static int set_ranks(struct load *l, struct pen_err *err)
 	rc = pen_spec_set(l->spec, "world", world, err);
 	if (!rc)
 		rc = pen_spec_set(l->spec, "rank", rank, err);
-	/* every sample once: none is put again to fill the last batches */
+	/* every sample once: the last batches are not padded */
 	if (!rc)
 		rc = pen_spec_set(l->spec, "tail", "keep", err);
 	if (!rc && !l->batch_set)
@@ -148,8 +149,8 @@ static int load(struct load *l, struct pen_err *err)
 	}
 	pen_loader_close(loader);
 	if (interrupted())
-		return pen__fail(err, PEN_ECLOSED, "ddict load",
-				 "was interrupted");
+		return pen__fail(err, P_INTERRUPTED, "ddict load",
+				 "interrupted");
 	return rc == PEN_END ? 0 : rc;
 }
 
@@ -172,7 +173,7 @@ static int load_all(struct load *l, struct pen_err *err)
 	return rc;
 }
 
-/* Bytes in use for a byte of values, over all shards. */
+/* Memory in use per byte of values, over all shards. */
 static int cost_of(struct pen_ddict *d, double *cost, uint64_t *values,
 		   struct pen_err *err)
 {
@@ -211,8 +212,8 @@ static int print(struct load *l, struct pen_err *err)
 		       human_time(l->seconds),
 		       human_bytes(l->bytes / l->seconds),
 		       human_time(l->cpu_s));
-		printf("memory: %.3f bytes a byte\ntransport: %s\n", cost,
-		       pen_ddict_transport(d));
+		printf("memory: %.3f bytes per byte of values\ntransport: %s\n",
+		       cost, pen_ddict_transport(d));
 		return dict_table(d, err);
 	}
 	pen__json_open(&j, NULL, '{');
@@ -237,7 +238,7 @@ static void serve(struct load *l)
 	const struct timespec nap = { .tv_nsec = 100000000 };
 
 	if (l->x.comm->rank == 0 && !l->json)
-		printf("\nkept until interrupted\n");
+		printf("\nserving until interrupted\n");
 	fflush(stdout);
 	while (!interrupted())
 		nanosleep(&nap, NULL);
@@ -310,23 +311,23 @@ static int run_load(int argc, char **argv)
 
 static const char *const examples[] = {
 	"penstock ddict load data/",
-	"how long it takes, and what it takes in memory",
+	"prints loading time and memory use",
 	"mpirun -n 4 penstock ddict load data/ ddict.memory=2GB",
 	"into the memory of four ranks",
 	"penstock ddict load data/ ddict.name=train --serve",
-	"for other processes of this machine, until interrupted",
+	"serves other processes on this machine until interrupted",
 	"penstock ddict load data/ --save train.dict",
-	"to be mapped later: restore=train.dict",
+	"saves the dictionary; restore=train.dict maps it later",
 	NULL,
 };
 
 const struct command pen__cmd_ddict_load = {
 	.name = "ddict load",
 	.args = "PATH... [key=value ...] [--flags]",
-	.summary = "a data set into the memory of many processes",
-	.about = "Reads a data set into a dictionary: a sample's number is its "
-		 "key, the bytes of its fields are its value. Under mpirun or "
-		 "srun every rank reads a part, and holds a part.",
+	.summary = "load a data set into the memory of many processes",
+	.about = "Reads a data set into a dictionary: the number of a sample "
+		 "is its key, the bytes of its fields are its value. Under "
+		 "mpirun or srun every rank reads and stores a part.",
 	.flags = flags,
 	.takes_spec = true,
 	.ddict = "ddict.",

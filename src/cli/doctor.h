@@ -1,6 +1,6 @@
 /*
- * What `penstock doctor` looks at. A check adds findings; it never fails: what
- * cannot be known is said to be unknown.
+ * Checks of `penstock doctor`. A check adds findings and never fails; what
+ * cannot be determined is reported as unknown.
  */
 #ifndef PEN_CLI_DOCTOR_H
 #define PEN_CLI_DOCTOR_H
@@ -8,18 +8,18 @@
 #include "base/text.h"
 
 enum verdict {
-	DOCTOR_FINE,   /* as it should be */
-	DOCTOR_NOTE,   /* worth knowing; nothing to do unless it applies */
-	DOCTOR_BETTER, /* works, and would be better changed */
-	DOCTOR_BROKEN, /* something that is needed does not work */
+	DOCTOR_FINE,   /* fine */
+	DOCTOR_NOTE,   /* worth knowing; act only if it applies */
+	DOCTOR_BETTER, /* works, but could be improved */
+	DOCTOR_BROKEN, /* something required does not work */
 };
 
 struct finding {
-	const char *part; /* "io_uring": what the line is about */
+	const char *part; /* the subject, such as "io_uring" */
 	enum verdict verdict;
-	char *is;     /* how it is */
-	char *why;    /* what that means for loading data; may be NULL */
-	char *change; /* what to do about it, or NULL */
+	char *is;     /* the state */
+	char *why;    /* the consequence for loading; may be NULL */
+	char *change; /* the advice, or NULL */
 };
 
 struct doctor {
@@ -29,21 +29,22 @@ struct doctor {
 };
 
 #define DOCTOR_FORMAT(at) __attribute__((format(printf, at, at + 1)))
-/* A finding: how it is. The next two speak of the last one. */
+/* Adds a finding; the other two functions extend the last one. */
 void doctor_say(struct doctor *, const char *part, enum verdict,
 		const char *fmt, ...) DOCTOR_FORMAT(4);
 void doctor_because(struct doctor *, const char *fmt, ...) DOCTOR_FORMAT(2);
 void doctor_advise(struct doctor *, const char *fmt, ...) DOCTOR_FORMAT(2);
 
-/* A small file as text without its line end; false: not there. */
+/* The first line of a small file; false: cannot be read. */
 bool doctor_read(const char *path, char *buf, size_t cap);
-/* The number a file begins with. */
+/* The number at the start of a file. */
 bool doctor_number(const char *path, uint64_t *out);
 
 void doctor_machine(struct doctor *);  /* CPU, memory, limits, kernel */
 void doctor_software(struct doctor *); /* MPI, Python, this build */
-void doctor_path(struct doctor *, const char *path); /* where data lies */
-/* How much of what lies there is in the page cache. */
+void doctor_path(struct doctor *,
+		 const char *path); /* where the data is stored */
+/* Adds how much of the data is in the page cache. */
 void doctor_cached(struct doctor *, const char *path);
 
 #endif

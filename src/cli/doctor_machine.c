@@ -1,4 +1,4 @@
-/* doctor: CPU, memory, limits and what the kernel allows. */
+/* doctor: CPU, memory, limits and kernel settings. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "cli/doctor.h"
 #include "emulate/system.h"
 
-/* CPUs' worth of time that control groups allow; 0: no limit. */
+/* CPU quota of the control group, in CPUs; 0: no limit. */
 static double cpu_quota(void)
 {
 	uint64_t quota, period;
@@ -42,19 +42,21 @@ static void check_cpus(struct doctor *d, const struct pen_host *h)
 		may = (unsigned)CPU_COUNT(&set);
 	if (quota > 0 && quota < may) {
 		doctor_say(d, "cpus", DOCTOR_BETTER,
-			   "%u, of which a control group allows the time of "
-			   "%.1f",
+			   "%u, but a control group limits the CPU time to "
+			   "%.1f CPUs",
 			   may, quota);
-		doctor_because(d, "threads beyond that are stopped in the "
-				  "middle of a batch, for up to 100 ms");
-		doctor_advise(d, "threads=%u, or give the container more CPU",
+		doctor_because(d, "excess threads are throttled in the middle "
+				  "of a batch, for up to 100 ms");
+		doctor_advise(d,
+			      "set threads=%u, or give the container more CPUs",
 			      quota < 1 ? 1 : (unsigned)quota);
 	} else {
 		doctor_say(d, "cpus", may < h->cpus ? DOCTOR_NOTE : DOCTOR_FINE,
-			   "%u of %u may be used (%s)", may, h->cpus, h->cpu);
+			   "%u of %u available (%s)", may, h->cpus, h->cpu);
 		if (may < h->cpus)
-			doctor_because(d, "taskset, a batch system or a "
-					  "container keeps us to these");
+			doctor_because(d,
+				       "taskset, a batch system or a container "
+				       "restricts the process to these");
 	}
 }
 
@@ -74,9 +76,9 @@ static void check_features(struct doctor *d)
 	doctor_say(d, "cpu features", DOCTOR_NOTE, "missing:%s%s%s",
 		   avx2 ? "" : " AVX2", sse ? "" : " SSE 4.2",
 		   mul ? "" : " PCLMUL");
-	doctor_because(d, "checksums, inflating and single cells take slower "
-			  "code");
-	doctor_advise(d, "a virtual machine: let it see the host's CPU");
+	doctor_because(
+		d, "checksums, decompression and single cells use slower code");
+	doctor_advise(d, "in a virtual machine, pass through the host CPU");
 }
 
 static void check_governor(struct doctor *d)
@@ -93,8 +95,8 @@ static void check_governor(struct doctor *d)
 		return;
 	}
 	doctor_say(d, "cpu frequency", DOCTOR_BETTER, "governor %s", text);
-	doctor_because(d, "a loader that waits for data looks idle, and the "
-			  "clock is slow when the data comes");
+	doctor_because(d, "a loader that waits for data looks idle, so the CPU "
+			  "is clocked down when the data arrives");
 	doctor_advise(d, "cpupower frequency-set -g performance");
 }
 
@@ -114,9 +116,9 @@ static void check_clock(struct doctor *d)
 		   "%s, %s to read", text, human_time((double)cost / 1e9));
 	if (cost <= 200)
 		return;
-	doctor_because(d, "it is read several times a batch");
-	doctor_advise(d, "clocksource=tsc on the kernel's command line, if the "
-			 "machine's is stable");
+	doctor_because(d, "the clock is read several times per batch");
+	doctor_advise(d, "boot with clocksource=tsc if the TSC of this machine "
+			 "is stable");
 }
 
 static void check_memory(struct doctor *d, const struct pen_host *h)
@@ -131,14 +133,15 @@ static void check_memory(struct doctor *d, const struct pen_host *h)
 	pen__free(text);
 	if (h->memory_bytes && total && h->memory_bytes < total * 1024) {
 		doctor_say(d, "memory", DOCTOR_NOTE,
-			   "%s: a control group's limit; the machine has %s",
+			   "%s, limited by a control group; the machine has %s",
 			   human_bytes((double)h->memory_bytes),
 			   human_bytes((double)total * 1024));
-		doctor_because(d, "the page cache counts towards it: data "
-				  "larger than this is read from the device "
-				  "again in every epoch");
+		doctor_because(
+			d,
+			"the page cache counts towards the limit: larger data "
+			"sets are read from the device again in every epoch");
 	} else {
-		doctor_say(d, "memory", DOCTOR_FINE, "%s, %s of it available",
+		doctor_say(d, "memory", DOCTOR_FINE, "%s, %s available",
 			   human_bytes((double)total * 1024),
 			   human_bytes((double)avail * 1024));
 	}
@@ -157,8 +160,8 @@ static void check_huge_pages(struct doctor *d)
 		return;
 	}
 	doctor_say(d, "huge pages", DOCTOR_BETTER, "transparent: never");
-	doctor_because(d, "shuffled reading of large mapped files misses the "
-			  "TLB at every sample");
+	doctor_because(d, "shuffled reads of large mapped files miss the TLB "
+			  "at every sample");
 	doctor_advise(d, "echo madvise > "
 			 "/sys/kernel/mm/transparent_hugepage/enabled");
 }
@@ -178,8 +181,8 @@ static void check_files(struct doctor *d)
 		   l.rlim_cur < 1024 ? DOCTOR_BETTER : DOCTOR_NOTE,
 		   "at most %s (could be %s)", grouped(l.rlim_cur),
 		   grouped(l.rlim_max));
-	doctor_because(d, "of a data set of many files fewer stay open, and "
-			  "the others are opened again when they are needed");
+	doctor_because(d, "with many files, fewer stay open and the others are "
+			  "reopened when needed");
 	doctor_advise(
 		d, "ulimit -n %llu",
 		(unsigned long long)(l.rlim_max < 65536 ? l.rlim_max : 65536));
@@ -201,9 +204,9 @@ static void check_locked(struct doctor *d)
 	}
 	doctor_say(d, "locked memory", DOCTOR_NOTE, "at most %s",
 		   human_bytes((double)l.rlim_cur));
-	doctor_because(d, "batches can be locked in memory (mlock=true), for "
-			  "copies to a GPU, only up to this");
-	doctor_advise(d, "ulimit -l unlimited, or memlock in "
+	doctor_because(d, "mlock=true, which locks batches in memory for "
+			  "copies to a GPU, is limited to this");
+	doctor_advise(d, "ulimit -l unlimited, or set memlock in "
 			 "/etc/security/limits.conf");
 }
 
@@ -217,22 +220,21 @@ static void check_uring(struct doctor *d)
 	}
 	if (!pen_help_of("store", "uring")) {
 		doctor_say(d, "io_uring", DOCTOR_BETTER,
-			   "this build is without");
-		doctor_advise(d, "apt-get install liburing-dev, and build "
-				 "anew");
+			   "not included in this build");
+		doctor_advise(d, "apt-get install liburing-dev, then rebuild");
 	} else {
 		bool set = doctor_number("/proc/sys/kernel/io_uring_disabled",
 					 &off) &&
 			   off;
 
-		doctor_say(d, "io_uring", DOCTOR_BETTER, "not allowed here");
+		doctor_say(d, "io_uring", DOCTOR_BETTER, "not permitted");
 		doctor_advise(d, "%s",
 			      set ? "sysctl kernel.io_uring_disabled=0"
-				  : "a container: allow it in its seccomp "
+				  : "in a container, allow it in the seccomp "
 				    "profile");
 	}
-	doctor_because(d, "reads from a device go one at a time and thread "
-			  "(store=posix) instead of many in flight");
+	doctor_because(d, "each thread has one read in flight (store=posix) "
+			  "instead of many");
 }
 
 static void check_shm(struct doctor *d)
@@ -241,7 +243,7 @@ static void check_shm(struct doctor *d)
 	double size;
 
 	if (statvfs("/dev/shm", &v)) {
-		doctor_say(d, "/dev/shm", DOCTOR_NOTE, "not there");
+		doctor_say(d, "/dev/shm", DOCTOR_NOTE, "missing");
 		doctor_because(d, "penstock does not use it; PyTorch's "
 				  "worker processes do");
 		return;
@@ -254,24 +256,23 @@ static void check_shm(struct doctor *d)
 	doctor_because(d, "penstock does not use it, but PyTorch's worker "
 			  "processes do, and die of a bus error when it is "
 			  "full");
-	doctor_advise(d, "docker run --shm-size=8g, when you compare with "
-			 "them");
+	doctor_advise(d, "docker run --shm-size=8g, to compare with PyTorch");
 }
 
-/* Emulated accelerators wait with more precision when they may. */
+/* Emulated accelerators sleep more precisely with real-time priority. */
 static void check_realtime(struct doctor *d)
 {
 	struct rlimit l;
 	bool may = !geteuid() || (!getrlimit(RLIMIT_RTPRIO, &l) && l.rlim_cur);
 
 	doctor_say(d, "real time", may ? DOCTOR_FINE : DOCTOR_NOTE, "%s",
-		   may ? "allowed" : "not allowed");
+		   may ? "permitted" : "not permitted");
 	if (may)
 		return;
 	doctor_because(d, "emulated accelerators (penstock run) overshoot "
-			  "their computing time by some 50 us a step");
-	doctor_advise(d, "rtprio 1 in /etc/security/limits.conf, or run as "
-			 "root");
+			  "their computing time by about 50 us per step");
+	doctor_advise(
+		d, "set rtprio 1 in /etc/security/limits.conf, or run as root");
 }
 
 static void check_cold(struct doctor *d)
@@ -279,11 +280,12 @@ static void check_cold(struct doctor *d)
 	bool may = !access("/proc/sys/vm/drop_caches", W_OK);
 
 	doctor_say(d, "page cache", may ? DOCTOR_FINE : DOCTOR_NOTE, "%s",
-		   may ? "can be dropped as a whole"
-		       : "can be dropped file by file only");
+		   may ? "can be dropped entirely"
+		       : "can only be dropped file by file");
 	if (!may)
-		doctor_because(d, "cold runs drop the files they read, which "
-				  "is enough; file system metadata stays");
+		doctor_because(d,
+			       "cold runs drop the files they read, which is "
+			       "sufficient; file system metadata stays cached");
 }
 
 static void check_write_back(struct doctor *d)
@@ -295,14 +297,15 @@ static void check_write_back(struct doctor *d)
 		return;
 	if (bytes)
 		doctor_say(d, "write-back", DOCTOR_FINE,
-			   "writers wait from %s of unwritten data on",
+			   "writers are throttled above %s of dirty data",
 			   human_bytes((double)bytes));
 	else
 		doctor_say(d, "write-back", DOCTOR_FINE,
-			   "writers wait from %llu %% of memory unwritten on",
+			   "writers are throttled above %llu %% of memory of "
+			   "dirty data",
 			   (unsigned long long)ratio);
-	doctor_because(d, "checkpoints below that look faster than the device "
-			  "unless they are synced, as penstock's are");
+	doctor_because(d, "smaller checkpoints look faster than the device "
+			  "unless they are synced, as penstock does");
 }
 
 void doctor_machine(struct doctor *d)

@@ -19,7 +19,7 @@ struct mount {
 	char dir[1024], type[64], options[512];
 };
 
-/* The mount a path is on: the longest mount point that begins it. */
+/* The mount of a path: the longest mount point that is a prefix of it. */
 static bool mount_of(const char *path, struct mount *out)
 {
 	char *text = pen__proc_read("/proc/self/mounts");
@@ -81,15 +81,15 @@ static void check_mount(struct doctor *d, const struct mount *m)
 	if (is_one_of(m->type, memory)) {
 		doctor_say(d, "file system", DOCTOR_NOTE, "%s on %s", m->type,
 			   m->dir);
-		doctor_because(d, "this is memory: what is measured here says "
-				  "nothing of a device");
+		doctor_because(d, "this file system is in memory: measurements "
+				  "here do not apply to a device");
 	} else if (is_one_of(m->type, far) || !strncmp(m->type, "fuse.", 5)) {
 		doctor_say(d, "file system", DOCTOR_NOTE, "%s on %s", m->type,
 			   m->dir);
-		doctor_because(d,
-			       "bytes from it are not seen in /proc/self/io: "
-			       "reports cannot tell them from cached ones; "
-			       "the server has a cache of its own");
+		doctor_because(
+			d, "bytes read from it do not appear in /proc/self/io, "
+			   "so reports cannot distinguish them from cached "
+			   "bytes; the server has its own cache");
 	} else {
 		doctor_say(d, "file system", DOCTOR_FINE, "%s on %s (%s)",
 			   m->type, m->dir, m->options);
@@ -98,7 +98,7 @@ static void check_mount(struct doctor *d, const struct mount *m)
 	    !has_option(m->options, "relatime") &&
 	    !has_option(m->options, "ro")) {
 		doctor_say(d, "access times", DOCTOR_BETTER,
-			   "written at every read");
+			   "updated on every read");
 		doctor_because(d, "reading a million files writes a million "
 				  "inodes");
 		doctor_advise(d, "mount -o remount,relatime %s", m->dir);
@@ -123,10 +123,10 @@ static void check_space(struct doctor *d, const char *path)
 		   "%s free of %s", human_bytes(free_bytes),
 		   human_bytes((double)v.f_blocks * (double)v.f_frsize));
 	if (free_bytes < 1e9)
-		doctor_because(d, "generating data and checkpoints need more");
+		doctor_because(d, "generated data and checkpoints need more");
 }
 
-/* Tried on a file that is there, or on one of our own that has no name. */
+/* Tries an existing file, or an unnamed temporary one. */
 static void check_direct(struct doctor *d, const char *path, bool dir)
 {
 	int fd = open(path,
@@ -140,9 +140,9 @@ static void check_direct(struct doctor *d, const char *path, bool dir)
 		return;
 	}
 	if (errno != EINVAL && errno != EOPNOTSUPP)
-		return; /* not writable, say: nothing is known */
-	doctor_say(d, "direct reads", DOCTOR_NOTE, "no O_DIRECT here");
-	doctor_because(d, "store.direct=true fails: reads always go through "
+		return; /* for example not writable: unknown */
+	doctor_say(d, "direct reads", DOCTOR_NOTE, "O_DIRECT is not supported");
+	doctor_because(d, "store.direct=true fails here; all reads go through "
 			  "the page cache");
 }
 
@@ -152,25 +152,25 @@ static void check_device(struct doctor *d, const char *path)
 	char name[32];
 
 	if (!pen__disk_of(path, name, sizeof(name))) {
-		doctor_say(d, "device", DOCTOR_NOTE, "not known");
+		doctor_say(d, "device", DOCTOR_NOTE, "unknown");
 		return;
 	}
 	pen__disk_about(name, &a);
 	if (!a.known)
 		return;
 	doctor_say(d, "device", a.rotational ? DOCTOR_NOTE : DOCTOR_FINE,
-		   "%s%s%s, %s, %llu requests in its queue", name,
+		   "%s%s%s, %s, queue of %llu requests", name,
 		   a.model[0] ? " " : "", a.model,
 		   human_bytes((double)a.size_bytes),
 		   (unsigned long long)a.nr_requests);
 	if (a.rotational)
-		doctor_because(d, "a turning disk, or a virtual one that says "
-				  "so: shuffle in blocks (sampler=block), as "
-				  "every jump costs milliseconds");
+		doctor_because(d, "a rotational disk, or a virtual one that "
+				  "claims to be: use sampler=block, as every "
+				  "seek costs milliseconds");
 	if (strcmp(a.scheduler, "none") && strcmp(a.scheduler, "mq-deadline") &&
 	    a.scheduler[0] && !a.rotational) {
 		doctor_say(d, "scheduler", DOCTOR_BETTER, "%s", a.scheduler);
-		doctor_because(d, "fast devices order requests themselves");
+		doctor_because(d, "fast devices schedule requests themselves");
 		doctor_advise(d, "echo none > /sys/block/%s/queue/scheduler",
 			      name);
 	} else {
@@ -183,9 +183,10 @@ static void check_device(struct doctor *d, const char *path)
 		   (unsigned long long)a.read_ahead_kb);
 	if (a.read_ahead_kb <= 1024)
 		return;
-	doctor_because(d, "programs that read small records here and there "
-			  "(mmap, plain read) bring in that much each time; "
-			  "penstock asks for what it needs");
+	doctor_because(
+		d,
+		"programs that read small records at random (mmap, plain read) "
+		"read that much each time; penstock reads only what it needs");
 	doctor_advise(d, "echo 128 > /sys/block/%s/queue/read_ahead_kb", name);
 }
 
@@ -201,13 +202,13 @@ void doctor_path(struct doctor *d, const char *path)
 		return;
 	}
 	doctor_say(d, "path", access(real, R_OK) ? DOCTOR_BROKEN : DOCTOR_FINE,
-		   "%s%s", real, access(real, R_OK) ? " cannot be read" : "");
+		   "%s%s", real, access(real, R_OK) ? " is not readable" : "");
 	if (mount_of(real, &m)) {
 		check_mount(d, &m);
 	} else {
-		doctor_say(d, "file system", DOCTOR_NOTE, "not known");
-		doctor_because(d, "/proc/self/mounts has no mount that holds "
-				  "this path, as in a chroot");
+		doctor_say(d, "file system", DOCTOR_NOTE, "unknown");
+		doctor_because(d, "/proc/self/mounts lists no mount for this "
+				  "path, as in a chroot");
 	}
 	check_space(d, real);
 	check_device(d, real);
@@ -228,7 +229,7 @@ void doctor_cached(struct doctor *d, const char *path)
 		in = pen__there_cached(set);
 		if (in < 0)
 			doctor_say(d, "in the page cache", DOCTOR_NOTE,
-				   "not known of %s in %s",
+				   "unknown share of %s in %s",
 				   human_bytes((double)bytes),
 				   counted(n, "file"));
 		else
@@ -238,11 +239,10 @@ void doctor_cached(struct doctor *d, const char *path)
 				   human_bytes((double)bytes),
 				   counted(n, "file"));
 		if (in > 0.05)
-			doctor_because(d,
-				       "a first run reads that part from "
-				       "memory, unless told otherwise: "
-				       "load --drop-cache, bench --cold, run "
-				       "reader.page_cache=drop");
+			doctor_because(
+				d, "the first run reads that part from memory; "
+				   "to avoid this: load --drop-cache, bench "
+				   "--cold, run reader.page_cache=drop");
 	}
 	pen__there_free(set);
 }

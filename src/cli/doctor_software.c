@@ -1,4 +1,4 @@
-/* doctor: what this build has, MPI, and the programs one compares with. */
+/* doctor: features of this build, MPI, and peers to compare with. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "comm/module.h"
 #include "penstock.h"
 
-/* Is there such a program in PATH? */
+/* Searches PATH for a program. */
 static bool in_path(const char *name, char *out, size_t cap)
 {
 	const char *p = getenv("PATH");
@@ -52,8 +52,8 @@ static void check_build(struct doctor *d)
 	}
 	doctor_say(d, "penstock", DOCTOR_BETTER, "%s, without:%s",
 		   pen_version(), missing);
-	doctor_because(d, "their libraries were not there when it was built");
-	doctor_advise(d, "scripts/setup build, then build anew");
+	doctor_because(d, "their libraries were missing at build time");
+	doctor_advise(d, "scripts/setup build, then rebuild");
 }
 
 static void check_mpi(struct doctor *d)
@@ -67,29 +67,27 @@ static void check_mpi(struct doctor *d)
 	if (!pen__comm_launch(&by, NULL) && by.by)
 		doctor_say(d, "launched by", DOCTOR_NOTE, "%s, %d ranks", by.by,
 			   by.size);
-	if (pen__comm_load("mpi", &m, &err)) {
+	if (pen__comm_load(by.mpi, &m, &err)) {
 		doctor_say(d, "mpi", there ? DOCTOR_BETTER : DOCTOR_NOTE,
-			   "%s; no module of ours: %s",
-			   there ? mpirun : "no mpirun", err.msg);
-		doctor_because(d, "runs over several processes and hosts need "
-				  "both");
-		doctor_advise(d, "apt-get install openmpi-bin libopenmpi-dev, "
-				 "and build anew");
+			   "%s; the MPI module of penstock does not load: %s",
+			   there ? mpirun : "no mpirun in PATH", err.msg);
+		doctor_because(d, "jobs across processes and hosts need both");
+		doctor_advise(d, "apt-get install %s, then rebuild",
+			      pen__mpi_to_build(by.mpi));
 		return;
 	}
 	if (there) {
-		doctor_say(d, "mpi", DOCTOR_FINE, "%s, and our module loads",
+		doctor_say(d, "mpi", DOCTOR_FINE, "%s; the MPI module loads",
 			   mpirun);
 		return;
 	}
 	doctor_say(d, "mpi", DOCTOR_NOTE,
-		   "our module loads, but there is no "
-		   "mpirun in PATH");
-	doctor_because(d, "srun starts ranks, too");
+		   "the MPI module loads, but mpirun is not in PATH");
+	doctor_because(d, "ranks can also be started by srun");
 	doctor_advise(d, "apt-get install openmpi-bin");
 }
 
-/* Could this directory be made and written to? Nothing is made. */
+/* Could this directory be created and written to? Creates nothing. */
 static bool could_write(const char *dir)
 {
 	char path[4096];
@@ -105,7 +103,7 @@ static bool could_write(const char *dir)
 	return !access(path[0] ? path : "/", W_OK | X_OK);
 }
 
-/* The index of a data set is kept there. */
+/* The directory of cached indexes. */
 static void check_cache(struct doctor *d)
 {
 	const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -120,10 +118,9 @@ static void check_cache(struct doctor *d)
 		doctor_say(d, "kept indexes", DOCTOR_FINE, "%s", dir);
 		return;
 	}
-	doctor_say(d, "kept indexes", DOCTOR_BETTER, "%s cannot be written",
-		   dir);
-	doctor_because(d, "every start lists and looks at all files again");
-	doctor_advise(d, "XDG_CACHE_HOME=/somewhere/writable");
+	doctor_say(d, "kept indexes", DOCTOR_BETTER, "%s is not writable", dir);
+	doctor_because(d, "every start lists and examines all files again");
+	doctor_advise(d, "set XDG_CACHE_HOME to a writable directory");
 }
 
 static void check_python(struct doctor *d)
@@ -132,8 +129,8 @@ static void check_python(struct doctor *d)
 
 	if (access(python, X_OK)) {
 		doctor_say(d, "python", DOCTOR_NOTE, "no %s", python);
-		doctor_because(d, "only `import penstock` and the peers of "
-				  "`penstock bench` need it");
+		doctor_because(d, "it is needed only for `import penstock` and "
+				  "the peers of `penstock bench`");
 		return;
 	}
 	if (!access("/usr/lib/python3/dist-packages/torch", R_OK)) {
@@ -142,8 +139,8 @@ static void check_python(struct doctor *d)
 	}
 	doctor_say(d, "python", DOCTOR_NOTE, "%s without Debian's PyTorch",
 		   python);
-	doctor_because(d, "`penstock bench` then measures no DataLoader "
-			  "beside ours");
+	doctor_because(
+		d, "`penstock bench` cannot compare with PyTorch's DataLoader");
 	doctor_advise(d, "apt-get install python3-torch");
 }
 

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-/* Accelerators bring reading threads, each of which has files open. */
+/* Every accelerator adds reader threads, and every thread keeps files open. */
 static void allow_files(void)
 {
 	struct rlimit l;
@@ -52,16 +52,16 @@ int emulation_open(struct emulation *e, const char *command)
 	int rc;
 
 	if (!e->name && !e->set.workload)
-		return complain_usage("%s: which workload? `penstock "
-				      "workloads` lists them",
-				      command);
+		return complain_usage(
+			P_MISSING_SETTING, command,
+			"no workload given; `penstock workloads` lists them");
 	rc = pen__settings_load(&e->set, e->name, &err);
 	if (!rc)
 		rc = pen__config_settle(&e->c, &e->set, &err);
 	rc = pen__comm_agree(e->comm, rc, &err);
 	if (rc)
 		return complain(&err);
-	if (e->comm->rank == 0) /* every rank finds the same */
+	if (e->comm->rank == 0) /* all ranks have the same notes */
 		print_notes(&e->set);
 	return -1;
 }

@@ -1,4 +1,4 @@
-/* What gen's files share: they make samples, single cells, sequences. */
+/* Shared by the files of gen, which make samples, single cells, sequences. */
 #ifndef PEN_CLI_GEN_H
 #define PEN_CLI_GEN_H
 
@@ -17,21 +17,22 @@ struct gen {
 	bool dense;
 	uint64_t size, length; /* sequences */
 	int lengths;
-	unsigned given; /* settings that not all of GEN_... have, as bits */
+	unsigned given; /* bit mask of the given settings that are listed in
+			   `only` */
 	/* settled */
 	char path[3072];
-	const char *kind;		 /* of letters; NULL: no sequences */
+	const char *kind;		 /* of letters; NULL: not sequences */
 	bool single, force, json, typed; /* typed: dtype= was given */
-	bool many;	/* what is for several files was given */
-	char hint[256]; /* settings to load it with */
+	bool many;	/* a setting for several files was given */
+	char hint[256]; /* settings needed to load it */
 	const char *suffix;
 	const char *made;  /* the format */
-	const char *cells; /* the same, of single cells; else NULL */
+	const char *cells; /* the same if single cells, otherwise NULL */
 	struct pen_maker *maker;
 	struct pen_pairs for_store, for_format; /* store.X=, format.X= */
 	struct pen_field field[2];
 	uint32_t nfields;
-	uint64_t file_bytes; /* payload of one, about */
+	uint64_t file_bytes; /* approximate payload of one */
 	/* running */
 	atomic_uint_fast64_t bytes;
 	struct progress progress;
@@ -39,15 +40,14 @@ struct gen {
 
 void gen_file_name(const struct gen *, uint64_t i, char *buf, size_t cap);
 int gen_check_target(struct gen *, struct pen_err *err);
-/* Does PATH have a name that goes with this format, and with files=? */
+/* Checks that the name of PATH agrees with the format and files=. */
 int gen_check_name(const struct gen *, const char *format, struct pen_err *err);
-/* Which settings a loader needs for what was made, into hint. */
+/* Stores the settings that a loader needs in hint. */
 void gen_settle_hint(struct gen *);
-void gen_print_hint(const struct gen *); /* ends the line */
 enum { GEN_SAMPLES, GEN_CELLS, GEN_SEQS };
-/* dna, rna, ..., or NULL: a word that is none. */
+/* dna, rna, ..., or NULL for any other word. */
 const char *gen_kind(const char *word);
-/* All of it; the exit code. */
+/* Each does all of the work and returns the exit code. */
 int gen_seqs(struct gen *);
 int gen_cells(struct gen *);
 

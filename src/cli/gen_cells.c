@@ -10,7 +10,7 @@
 #include "make/synth.h"
 #include "make/synth_cells.h"
 
-#define CELLS 10000 /* in a file, when nobody says */
+#define CELLS 10000 /* per file by default */
 
 struct run {
 	struct gen *g;
@@ -75,7 +75,7 @@ static int make_file(struct run *r, uint64_t i, struct pen_err *err)
 	int rc = pen__synth_cells_new(&c, &setup, err);
 
 	gen_file_name(g, i, path, sizeof(path));
-	/* how well it packs is not known: an eighth it is in any case */
+	/* the compression ratio is unknown; an eighth is a lower bound */
 	if (!rc)
 		rc = pen__synth_space(
 			path, pen__synth_cells_bytes(c) / (is_plain(r) ? 1 : 8),
@@ -99,15 +99,17 @@ static int report(const struct run *r, double s)
 	struct pen_text j = { 0 };
 
 	if (!g->json) {
-		printf("%s: %s%s x %s in %s %s %s, %s, %s in %s (%s cells/s)",
-		       shown(g->path), g->single ? "" : "a directory with ",
-		       counted(r->before, "cell"), counted(g->genes, "gene"),
-		       grouped(g->files), g->cells,
-		       g->files == 1 ? "file" : "files",
-		       counted(r->numbers, "number"),
-		       human_bytes((double)r->bytes), human_time(s),
-		       human_count((double)r->before / s));
-		gen_print_hint(g);
+		print_line(2, NULL,
+			   "%s: %s%s x %s in %s %s %s, %s, %s in %s (%s "
+			   "cells/s)%s%s",
+			   g->path, g->single ? "" : "a directory with ",
+			   counted(r->before, "cell"),
+			   counted(g->genes, "gene"), grouped(g->files),
+			   g->cells, g->files == 1 ? "file" : "files",
+			   counted(r->numbers, "number"),
+			   human_bytes((double)r->bytes), human_time(s),
+			   human_count((double)r->before / s),
+			   g->hint[0] ? "; load it with " : "", g->hint);
 		return EXIT_OK;
 	}
 	pen__json_open(&j, NULL, '{');
@@ -124,7 +126,7 @@ static int report(const struct run *r, double s)
 	return text_out(&j, NULL);
 }
 
-/* The writer's settings, and our threads unless it was given its own. */
+/* Settings of the writer, with our threads unless it was given its own. */
 static int settle_settings(struct run *r, const struct pen_pairs *of,
 			   const char *threads, struct pen_err *err)
 {

@@ -29,12 +29,12 @@ static int report(const struct gen *g, const struct pen_synth_made *m, double s)
 	struct pen_text j = { 0 };
 
 	if (!g->json) {
-		printf("%s: %s, %s, %s in %s (%s/s)", shown(g->path),
-		       counted(m->records, "sequence"),
-		       counted(m->letters, "letter"),
-		       human_bytes((double)m->bytes), human_time(s),
-		       human_bytes((double)m->bytes / s));
-		gen_print_hint(g);
+		print_line(2, NULL, "%s: %s, %s, %s in %s (%s/s)%s%s", g->path,
+			   counted(m->records, "sequence"),
+			   counted(m->letters, "letter"),
+			   human_bytes((double)m->bytes), human_time(s),
+			   human_bytes((double)m->bytes / s),
+			   g->hint[0] ? "; load it with " : "", g->hint);
 		return EXIT_OK;
 	}
 	pen__json_open(&j, NULL, '{');
@@ -50,7 +50,7 @@ static int report(const struct gen *g, const struct pen_synth_made *m, double s)
 	return text_out(&j, NULL);
 }
 
-/* lines, unless it is asked for as fasta or named so. */
+/* lines, unless format= or the suffix says fasta. */
 static int settle_format(struct gen *g, bool *fasta, struct pen_err *err)
 {
 	const char *by_name = pen_format_for(g->path);
@@ -61,14 +61,14 @@ static int settle_format(struct gen *g, bool *fasta, struct pen_err *err)
 	if (!by_name)
 		snprintf(g->hint, sizeof(g->hint), "format=%s", name);
 	if (n > 3 && !strcmp(g->path + n - 3, ".gz"))
-		return pen__fail(err, PEN_EINVAL, g->path,
-				 "is not packed here: make it without .gz, "
-				 "then use bgzip");
+		return pen__fail(err, P_CANNOT_WRITE_THIS, g->path,
+				 "cannot write compressed files; omit .gz and "
+				 "run bgzip afterwards");
 	if (!*fasta && strcmp(name, "lines") != 0)
-		return pen__fail(err, PEN_EINVAL, name,
-				 "is not made of random letters: use lines or "
-				 "fasta");
-	/* text is text, under this name, too */
+		return pen__fail(err, P_CANNOT_WRITE_THIS, name,
+				 "cannot be generated from random letters; use "
+				 "lines or fasta");
+	/* lines are text, so .txt is fine */
 	if (n > 4 && !strcmp(g->path + n - 4, ".txt"))
 		return 0;
 	return gen_check_name(g, name, err);
@@ -100,7 +100,9 @@ int gen_seqs(struct gen *g)
 	int rc;
 
 	if (g->files != 1)
-		return complain_usage("gen: sequences go into one file");
+		return complain_usage(
+			P_CONFLICT, "gen",
+			"sequences are written to one file; omit files=");
 	while (strcmp(g->kind, kinds[s.letters]) != 0)
 		s.letters++;
 	if (!s.length)

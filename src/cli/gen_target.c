@@ -1,16 +1,16 @@
 /*
- * gen: what the name of PATH says about the file, and what a loader has to be
- * told about what was made. A name with the suffix of a format makes one file
- * of it; that of a format which is known and not written is refused, because a
- * directory under such a name would deceive; all others are directories.
+ * gen: derives the file type from PATH, and the settings a loader needs for the
+ * result. A PATH with the suffix of a format is one file; the suffix of a
+ * format that cannot be written is refused, because a directory of that name
+ * would be misleading; any other PATH is a directory.
  */
 #include <string.h>
 
 #include "cli/gen.h"
 #include "make/synth.h"
 
-/* Suffixes of files that others have, and that are not written here; the last
- * ones are, where the libraries for them were there when it was built. */
+/* Well-known suffixes that cannot be written here. The last ones can if their
+ * libraries were found at build time. */
 static const char *const foreign[] = {
 	".tar",	  ".tgz",     ".zip",	".gz",		 ".bgz",
 	".zst",	  ".bz2",     ".xz",	".7z",		 ".parquet",
@@ -45,21 +45,21 @@ int gen_check_name(const struct gen *g, const char *format, struct pen_err *err)
 	const char *suffix = foreign_suffix(g->path);
 
 	if (!by_name && suffix && !g->format)
-		return pen__fail(err, PEN_EINVAL, g->path,
-				 "%s files are not written here; `penstock "
-				 "formats` lists those that are, and with "
-				 "format= a directory is made under any name",
-				 suffix);
+		return pen__fail(
+			err, P_CANNOT_WRITE_THIS, g->path,
+			"cannot write %s files; see `penstock formats`, or set "
+			"format= to make a directory of any name",
+			suffix);
 	if (by_name && strcmp(by_name, format) != 0 &&
 	    !pen__format_names(format, g->path))
-		return pen__fail(err, PEN_EINVAL, g->path,
-				 "is the name of a %s file, and format=%s: "
-				 "name it otherwise, or leave format= out",
+		return pen__fail(err, P_CONFLICT, g->path,
+				 "the suffix means %s, but format=%s; change "
+				 "the suffix or omit format=",
 				 by_name, format);
 	if (by_name && g->files > 1)
-		return pen__fail(err, PEN_EINVAL, g->path,
-				 "is the name of one %s file, and files=%llu: "
-				 "name a directory, and give format=%s",
+		return pen__fail(err, P_CONFLICT, g->path,
+				 "is the name of one %s file, but files=%llu; "
+				 "name a directory and set format=%s",
 				 by_name, (unsigned long long)g->files, format);
 	return 0;
 }
@@ -85,7 +85,7 @@ static void hint_shape(struct gen *g)
 	add(g, "format.shape=", shape);
 }
 
-/* What files do not tell, and a loader would guess otherwise. */
+/* Settings that the files do not reveal and a loader would guess wrong. */
 void gen_settle_hint(struct gen *g)
 {
 	const char *f = g->made;
@@ -106,11 +106,4 @@ void gen_settle_hint(struct gen *g)
 	} else if (!strcmp(f, "csv") && strcmp(g->dtype, "float32") != 0) {
 		add(g, "format.dtype=", g->dtype);
 	}
-}
-
-void gen_print_hint(const struct gen *g)
-{
-	if (g->hint[0])
-		printf("; load it with %s", g->hint);
-	puts("");
 }

@@ -1,48 +1,97 @@
-/* Help, man page and completion: three views of the same tables. */
+/* Help and man page, printed from the same tables. */
+#include <ctype.h>
 #include <string.h>
 
 #include "cli/cli.h"
 
 #define WIDTH 80
+#define NARROW 64 /* no room for two columns below this */
+
+const struct exit_status exit_statuses[] = {
+	{ EXIT_OK, "success" },
+	{ EXIT_FAILED, "the run failed, or memory ran out" },
+	{ EXIT_USAGE, "wrong arguments or settings" },
+	{ EXIT_DATA, "damaged or unsupported data" },
+	{ EXIT_IO, "input or output failed, or a file was not found" },
+	{ EXIT_MISSED, "compare: a --fail-if rule applied" },
+	{ EXIT_INTR, "interrupted (128 + number of the signal)" },
+	{ 0, NULL },
+};
+
+static const char json_rule[] =
+	"With --json a command prints one JSON document to standard output. If "
+	"it fails before it has a document to print, it prints {\"schema\": "
+	"\"penstock.error/1\", \"error\": {\"code\": \"P101\", \"where\": "
+	"..., \"message\": ..., \"exit\": ...}} instead; the message also goes "
+	"to standard error. Samples and objects that a document lists as "
+	"skipped have a member \"code\", too. `penstock explain CODE` "
+	"describes an error.";
+
+static size_t text_width(void)
+{
+	const size_t has = terminal_columns();
+
+	return has && has < WIDTH ? has : WIDTH;
+}
+
+/* Does the text start with a unit, as in "81 k", "5.1 ms," or "2 GB/s)"? */
+static bool is_unit(const char *text)
+{
+	static const char *const units[] = { "ns", "us", "ms", "s",  "min",
+					     "B",  "kB", "MB", "GB", "TB",
+					     "k",  "M",	 "G",  "T",  NULL };
+	const size_t n = strcspn(text, " ,;.:)/");
+
+	for (const char *const *u = units; *u; u++)
+		if (strlen(*u) == n && !strncmp(text, *u, n))
+			return true;
+	return false;
+}
 
 void print_wrapped(FILE *out, const char *text, size_t at, size_t indent)
 {
-	const size_t has = terminal_columns();
-	const size_t width = has && has < WIDTH ? has : WIDTH;
+	const size_t width = text_width();
+	bool first = at <= indent;
 
 	text = shown(text);
 	while (*text) {
 		size_t n = strcspn(text, " ");
 
-		/* a number stays with what belongs to it: "81 k +-3 %" */
-		while (text[n] && strchr("%+", text[n + 1]) && text[n + 1])
+		/* keep a number and its unit together: "81 k +-3 %" */
+		while (text[n] && text[n + 1] &&
+		       (strchr("%+", text[n + 1]) ||
+			(isdigit((unsigned char)text[n ? n - 1 : 0]) &&
+			 is_unit(text + n + 1))))
 			n += 1 + strcspn(text + n + 1, " ");
 
-		if (at > indent && at + 1 + n > width) {
+		if (!first && at + 1 + n > width) {
 			fprintf(out, "\n%*s", (int)indent, "");
 			at = indent;
-		} else if (at > indent) {
+		} else if (!first) {
 			fputc(' ', out);
 			at++;
 		}
 		fwrite(text, 1, n, out);
 		at += n;
+		first = false;
 		text += n + strspn(text + n, " ");
 	}
 	fputc('\n', out);
 }
 
-/* "  left   text", the text on a line of its own when left is long. */
+/* "  left   text"; the text goes on its own line when left is long. */
 static void print_item(FILE *out, const char *left, const char *text)
 {
-	if (strlen(left) <= 24)
-		fprintf(out, "  %-24s ", left);
+	const size_t at = text_width() < NARROW ? 6 : 27;
+
+	if (strlen(left) + 3 <= at)
+		fprintf(out, "  %-*s ", (int)at - 3, left);
 	else
-		fprintf(out, "  %s\n  %-24s ", left, "");
-	print_wrapped(out, text, 27, 27);
+		fprintf(out, "  %s\n%*s", left, (int)at, "");
+	print_wrapped(out, text, at, at);
 }
 
-/* The help text with what can be chosen from. */
+/* The help text followed by the choices. */
 static const char *opt_text(const struct pen_option *o, char *buf, size_t cap)
 {
 	size_t at = (size_t)snprintf(buf, cap, "%s", o->help);
@@ -64,9 +113,10 @@ static void print_option(FILE *out, const char *prefix,
 	print_item(out, left, opt_text(o, text, sizeof(text)));
 }
 
-static struct pen_option option_of(const struct pen_opt *o)
+struct pen_option option_of(const struct pen_opt *o)
 {
-	return (struct pen_option){ o->name, o->help, o->dflt, o->choices };
+	return (struct pen_option){ o->name, o->help, o->dflt, o->choices,
+				    pen__opt_type(o) };
 }
 
 void print_opts(FILE *out, const char *prefix, const struct pen_opt *opts)
@@ -89,11 +139,13 @@ void print_options(FILE *out, const char *prefix, const char *kind,
 
 void print_help(const struct command *cmd)
 {
-	printf("penstock %s: %s\n\nusage: penstock %s %s\n\n", cmd->name,
-	       cmd->summary, cmd->name, cmd->args);
+	print_line(2, NULL, "penstock %s: %s", cmd->name, cmd->summary);
+	puts("");
+	print_line(7, NULL, "usage: penstock %s %s", cmd->name, cmd->args);
+	puts("");
 	print_wrapped(stdout, cmd->about, 0, 0);
 	if (cmd->sub)
-		puts("\nexperiments (each has its own --help):");
+		puts("\nsubcommands (see also their --help):");
 	for (const struct command *const *c = cmd->sub; c && *c; c++)
 		print_item(stdout, (*c)->name, (*c)->summary);
 	if (cmd->examples) {
@@ -104,19 +156,22 @@ void print_help(const struct command *cmd)
 		}
 	}
 	if (cmd->opts) {
-		puts("\nsettings (with their defaults):");
+		puts("\nsettings (with defaults):");
 		print_opts(stdout, "", cmd->opts);
 	}
 	if (cmd->takes_spec) {
-		puts("\nsettings of the loader (with their defaults):");
+		puts("\nloader settings (with defaults):");
 		print_options(stdout, "", "loader", NULL);
-		puts("  store.X=, format.X=, sampler.X= reach the options that "
-		     "`penstock stores`,\n  `formats` and `samplers` list; "
-		     "decode.FIELD=NAME says what a field of bytes\n  is "
-		     "(`penstock decoders`)");
+		fputs("  ", stdout);
+		print_wrapped(stdout,
+			      "store.X=, format.X= and sampler.X= set the "
+			      "options that `penstock stores`, `formats` and "
+			      "`samplers` list; decode.FIELD=NAME sets the "
+			      "decoder of a byte field (`penstock decoders`)",
+			      2, 2);
 	}
 	if (cmd->ddict) {
-		puts("\nsettings of the dictionary (with their defaults):");
+		puts("\ndictionary settings (with defaults):");
 		print_options(stdout, cmd->ddict, "ddict", NULL);
 	}
 	if (cmd->flags) {
@@ -132,7 +187,7 @@ void print_help(const struct command *cmd)
 	}
 }
 
-/* roff takes a leading '.' or '\'' as a request, and '\' as an escape. */
+/* In roff, a leading '.' or '\'' starts a request and '\' an escape. */
 static void roff_text(FILE *out, const char *s)
 {
 	if (*s == '.' || *s == '\'')
@@ -179,7 +234,7 @@ static void man_options(FILE *out, const char *prefix, const char *kind,
 		man_option(out, prefix, &o);
 }
 
-/* All of a kind: "store", and so on. */
+/* All components of a kind, such as "store". */
 static void man_kind(FILE *out, const char *kind)
 {
 	const char *name;
@@ -217,7 +272,7 @@ static void man_command(FILE *out, const struct command *c)
 	for (const char *const *e = c->examples; e && *e; e += 2) {
 		fputs(".PP\n", out);
 		roff_text(out, e[1]);
-		fputs(":\n.PP\n.nf\n    ", out);
+		fputs(":\n.PP\n.nf\n  ", out);
 		roff_text(out, e[0]);
 		fputs("\n.fi\n", out);
 	}
@@ -230,6 +285,10 @@ void print_man(FILE *out)
 		".SH NAME\npenstock \\- load training data fast, and measure "
 		"how fast\n.SH SYNOPSIS\n\\fBpenstock\\fR \\fICOMMAND\\fR "
 		"[\\fIPATH\\fR...] [\\fIkey\\fR=\\fIvalue\\fR ...]\n"
+		".SH DESCRIPTION\nLoads training data into ready batches, and "
+		"measures how well storage, file format and loader settings "
+		"can feed an accelerator. \\fBpenstock\\fR \\fICOMMAND\\fR "
+		"\\fB\\-\\-help\\fR lists the settings of a command.\n"
 		".SH COMMANDS\n",
 		pen_version());
 	for (const struct command *const *c = pen__commands; *c; c++) {
@@ -245,52 +304,14 @@ void print_man(FILE *out)
 	man_kind(out, "format");
 	fputs(".SH SAMPLERS\n", out);
 	man_kind(out, "sampler");
-	fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong arguments, 3 "
-	      "damaged or unsupported data, 4 input or output failed, 130 "
-	      "interrupted.\n",
-	      out);
-}
+	fputs(".SH EXIT STATUS\n", out);
+	for (const struct exit_status *x = exit_statuses; x->help; x++) {
+		char code[16];
 
-static void completion_words(FILE *out, const struct command *c)
-{
-	struct pen_option s;
-
-	for (const struct command *const *b = c->sub; b && *b; b++) {
-		fprintf(out, "%s ", (*b)->name + strlen(c->name) + 1);
-		completion_words(out, *b);
+		snprintf(code, sizeof(code), "%d", x->code);
+		man_item(out, code, NULL, x->help);
 	}
-	for (const struct flag *f = c->flags; f && f->name; f++)
-		fprintf(out, "%s ", f->name);
-	for (const struct pen_opt *o = c->opts; o && o->name; o++)
-		fprintf(out, "%s= ", o->name);
-	for (uint32_t i = 0;
-	     c->takes_spec && !pen_option_at("loader", NULL, i, &s, sizeof(s));
-	     i++)
-		fprintf(out, "%s= ", s.name);
-	for (uint32_t i = 0;
-	     c->ddict && !pen_option_at("ddict", NULL, i, &s, sizeof(s)); i++)
-		fprintf(out, "%s%s= ", c->ddict, s.name);
-}
-
-void print_completion(FILE *out)
-{
-	fputs("_penstock()\n{\n\tlocal cur words\n"
-	      "\tcur=\"${COMP_LINE:0:COMP_POINT}\"; cur=\"${cur##* }\"\n"
-	      "\tcase ${COMP_WORDS[1]} in\n",
-	      out);
-	for (const struct command *const *c = pen__commands; *c; c++) {
-		fprintf(out, "\t%s) words='", (*c)->name);
-		completion_words(out, *c);
-		fputs("--help' ;;\n", out);
-	}
-	fputs("\t*) words='", out);
-	for (const struct command *const *c = pen__commands; *c; c++)
-		fprintf(out, "%s ", (*c)->name);
-	fputs("--help --version' ;;\n\tesac\n"
-	      "\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-	      "\t[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n"
-	      "\t[[ $COMP_CWORD -gt 1 ]] && "
-	      "COMPREPLY+=($(compgen -f -- \"$cur\"))\n}\n"
-	      "complete -o filenames -F _penstock penstock\n",
-	      out);
+	fputs(".SH JSON\n", out);
+	roff_text(out, json_rule);
+	fputc('\n', out);
 }

@@ -1,8 +1,9 @@
 /*
- * The live view. Lines are no wider than the terminal, so that going up by as
- * many as were drawn is always right; the whole block is one write. A terminal
- * that cannot move its cursor gets plain lines, as a file does. There is no
- * state of the terminal to restore: whatever ends the program leaves it usable.
+ * The live view. Lines never exceed the terminal's width, so moving up by the
+ * number of lines drawn is always right; the block is a single write. Terminals
+ * that cannot move their cursor get plain lines, like files. There is no
+ * terminal state to restore, so the terminal stays usable however the program
+ * ends.
  */
 #include "cli/live.h"
 
@@ -27,8 +28,8 @@
 #define EVERY (SECOND / 5)
 #define FIRST (2 * SECOND)  /* shorter runs show nothing */
 #define PLAIN (10 * SECOND) /* between plain lines */
-/* Between those of a job of many ranks: their launcher stands between them and
- * the terminal, whoever looks at it sees nothing else. */
+/* Between plain lines of a job of many ranks, whose launcher hides the terminal
+ * from them. */
 #define RANKS (4 * SECOND)
 #define MOST_ROWS 9u
 #define MOST_COLS 100u
@@ -41,7 +42,8 @@ static bool set(const char *name)
 	return v && *v;
 }
 
-/* As the C library decides, without making the program's numbers follow. */
+/* Decided as in the C library, without setlocale(), which would affect numbers.
+ */
 static bool speaks_utf8(void)
 {
 	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
@@ -137,7 +139,7 @@ static const struct live_snap *last(const struct live *v)
 	return &v->snap[(v->nsnaps - 1) % LIVE_SNAPS];
 }
 
-/* The oldest that is still kept. */
+/* The oldest snapshot still stored. */
 static const struct live_snap *oldest(const struct live *v)
 {
 	return v->nsnaps < LIVE_SNAPS ? &v->first
@@ -145,7 +147,7 @@ static const struct live_snap *oldest(const struct live *v)
 }
 
 struct rates {
-	double samples, bytes, cpus, au; /* au < 0: nothing to tell */
+	double samples, bytes, cpus, au; /* au < 0: unknown */
 };
 
 static struct rates rates_since(const struct live *v,
@@ -163,7 +165,7 @@ static struct rates rates_since(const struct live *v,
 			       all > 0 ? 100 * busy / all : -1 };
 }
 
-/* Seconds until all parts are done; < 0: nobody knows. */
+/* Seconds until all parts are done; < 0: unknown. */
 static double seconds_left(const struct live *v, const struct pen_progress *p)
 {
 	const bool whole = p->parts && v->whole_ns;
@@ -195,7 +197,7 @@ static uint64_t resident(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* --- words --- */
+/* --- text --- */
 
 static const char *time_left(double s, char buf[48])
 {
@@ -279,7 +281,7 @@ static void raw(struct canvas *c, const char *s)
 	}
 }
 
-/* Characters, of text that is our own: none is wider than a column. */
+/* Number of characters; in our own text, none is wider than a column. */
 static unsigned width(const char *s)
 {
 	unsigned n = 0;
@@ -289,7 +291,7 @@ static unsigned width(const char *s)
 	return n;
 }
 
-/* What does not fit into the line is left out, and all behind it. */
+/* Text that does not fit into the line is dropped, with all after it. */
 static void put(struct canvas *c, const char *color, const char *text)
 {
 	if (c->rows > c->most_rows || width(text) > c->cols - c->col) {
@@ -351,7 +353,7 @@ static void bar(struct canvas *c, const struct pen_progress *p, double left)
 		say(c, ", %s", time_left(left, buf));
 }
 
-/* The last minute's rates, one column a second, the newest at the right. */
+/* The rates of the last minute, one column per second, newest at the right. */
 static void curve(struct canvas *c)
 {
 	static const char *const level[] = { "▁", "▂", "▃", "▄",
@@ -426,7 +428,7 @@ static unsigned smaller(unsigned a, unsigned b)
 	return b && b < a ? b : a;
 }
 
-/* Two columns stay free, for the ^C that a terminal shows behind the block. */
+/* Two columns stay free for the ^C that a terminal echoes after the block. */
 static void measure_terminal(struct canvas *c)
 {
 	const char *set = getenv("COLUMNS");

@@ -1,4 +1,4 @@
-/* load: its result for programs; see docs/result.md. */
+/* load: the result as JSON; see docs/result.md. */
 #include "base/team.h"
 #include "cli/load.h"
 #include "quality/quality.h"
@@ -92,6 +92,7 @@ static void json_errors(struct pen_text *j, const struct run *r)
 		pen__json_open(j, NULL, '{');
 		pen__json_int(j, "sample", id);
 		pen__json_str(j, "object", e.where);
+		json_code(j, e.number);
 		pen__json_str(j, "error", e.msg);
 		pen__json_close(j, '}');
 	}
@@ -104,6 +105,7 @@ static void json_warning(void *arg, const struct pen_err *e)
 
 	pen__json_open(j, NULL, '{');
 	pen__json_str(j, "object", e->where);
+	json_code(j, e->number);
 	pen__json_str(j, "warning", e->msg);
 	pen__json_bool(j, "damaged", e->code != PEN_OK);
 	pen__json_close(j, '}');

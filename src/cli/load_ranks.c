@@ -1,7 +1,7 @@
 /*
- * load over ranks: the processes that mpirun or srun started are one job. Each
- * loads its slice of every global batch; they end together, with the error of
- * one, and rank 0 prints what all did.
+ * load over ranks: the processes that mpirun or srun started form one job. Each
+ * loads its slice of every global batch; all end together, with the error of
+ * one if any, and rank 0 prints the sums.
  */
 #include <string.h>
 
@@ -9,14 +9,14 @@
 #include "cli/load.h"
 #include "comm/launch.h"
 
-/* rank= and world= given: every process loads what these say, by itself. */
+/* With rank= and world= set, every process loads that slice independently. */
 static int copies(const struct pen_launch *by)
 {
 	if (by->by && by->size != 1 && by->rank <= 0)
 		fprintf(stderr,
-			"penstock: load: rank= and world= are set, so each of "
-			"the processes that %s started loads and reports by "
-			"itself\n",
+			"penstock: load: rank= and world= are set, so each "
+			"process started by %s loads and reports "
+			"independently\n",
 			by->by);
 	return -1;
 }
@@ -51,10 +51,10 @@ int load_ranks(struct run *r, struct pen_spec *spec)
 	return rc ? complain(&err) : -1;
 }
 
-/* What a rank did. */
+/* Figures of one rank. */
 struct part {
 	struct pen_stats stats;
-	bool full; /* its cache */
+	bool full; /* the cache is */
 	struct pen_facts facts;
 	uint64_t sum;
 	double seconds, cpu_s;
@@ -105,7 +105,7 @@ static int sum_parts(struct run *r, struct pen_err *err)
 	return rc;
 }
 
-/* Epochs that all ranks have been through. */
+/* Sums over the epochs that all ranks completed. */
 static int sum_epochs(struct run *r, struct pen_err *err)
 {
 	double n = (double)r->nepochs, *v;
@@ -143,7 +143,7 @@ static int sum_epochs(struct run *r, struct pen_err *err)
 	return rc;
 }
 
-/* How full the dictionary is, and what of the data it has. */
+/* Determines how full the dictionary is and how much of the data it holds. */
 static int look_at_cache(struct run *r, struct pen_err *err)
 {
 	const struct pen_dataset *ds = pen_loader_dataset(r->l);
@@ -180,7 +180,7 @@ int load_sum(struct run *r, int rc, struct pen_err *err)
 {
 	const bool ranks = r->comm && r->comm->size > 1;
 
-	/* Nobody waits for a rank that is gone: each says so, and all end. */
+	/* No rank waits for a lost one: each prints the error and all end. */
 	pen_loader_get_info(r->l, &r->info, sizeof(r->info));
 	if (ranks && rc == PEN_ECLOSED && r->info.cache_lost) {
 		mute(false);
@@ -190,7 +190,8 @@ int load_sum(struct run *r, int rc, struct pen_err *err)
 	pen_loader_stats(r->l, &r->stats, sizeof(r->stats));
 	r->cache.on = r->info.cache != NULL;
 	r->cache.full = r->info.cache_full;
-	/* who ended before the others meets them where they wait first */
+	/* a rank that ended early joins the collectives that the others wait in
+	 */
 	if (ranks && !rc)
 		rc = pen_loader_finish(r->l, err);
 	if (ranks)
@@ -231,12 +232,13 @@ void load_cache_print(const struct run *r)
 
 	if (!c->on)
 		return;
-	printf("  %-14s %.1f %% of the bytes out of memory (%s), the others "
-	       "from "
-	       "the store (%s)\n",
-	       "cache", 100 * c->hit_rate, human_bytes((double)c->hit_bytes),
-	       human_bytes((double)c->read_bytes));
-	printf("  %-14s holds %s, %.1f %% of the data%s; %s\n", "",
-	       human_bytes((double)c->held_bytes), 100 * c->held_share,
-	       c->full ? ", and is full (cache.memory=)" : "", c->how);
+	print_line(14, "cache",
+		   "%.1f %% of the bytes from memory (%s), the rest from the "
+		   "store (%s)",
+		   100 * c->hit_rate, human_bytes((double)c->hit_bytes),
+		   human_bytes((double)c->read_bytes));
+	print_line(14, "", "holds %s, %.1f %% of the data%s; %s",
+		   human_bytes((double)c->held_bytes), 100 * c->held_share,
+		   c->full ? ", and is full (raise cache.memory=)" : "",
+		   c->how);
 }

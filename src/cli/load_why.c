@@ -1,4 +1,4 @@
-/* load: what is recorded for the verdict on it, and its words. */
+/* load: facts for the verdict, and its sentences. */
 #include "cli/load.h"
 #include "emulate/system.h"
 
@@ -28,7 +28,7 @@ static void take(const struct run *r, const struct pen_stats *s,
 	snprintf(f->store, sizeof(f->store), "%s", r->data.source);
 }
 
-/* The threads are at work already: all that they did counts. */
+/* The threads are already running: count everything they did. */
 void load_facts_start(struct run *r)
 {
 	struct pen_stats now, none = { 0 };
@@ -54,19 +54,19 @@ void load_words(const struct run *r)
 	double rate = per_second((double)r->stats.nsamples, r->seconds);
 	struct pen_text t = { 0 };
 
-	/* a step takes a batch of every rank */
+	/* a step takes one batch per rank */
 	if (r->comm)
 		rate /= r->comm->size;
 	if (rate <= 0)
 		return;
 	pen__text_add(&t,
-		      "on average this loader keeps up with training steps of "
+		      "On average this loader keeps up with training steps of "
 		      "%s that take %s or longer. ",
 		      counted(batch, "sample"), human_time(batch / rate));
 	pen__verdict_text(&r->why, &t);
 	if (t.p) {
-		fputs("\n  In words:", stdout);
-		print_wrapped(stdout, t.p, 11, 2);
+		fputs("\n  Summary:", stdout);
+		print_wrapped(stdout, t.p, 10, 2);
 	}
 	pen__text_fini(&t);
 }

@@ -1,5 +1,5 @@
 /*
- * penstock: dispatch to a subcommand; help for people who do not know which.
+ * penstock: dispatches to a subcommand and prints the overview.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,50 +10,54 @@
 #include "penstock.h"
 
 const struct command *const pen__commands[] = {
-	&pen__cmd_run,
-	&pen__cmd_capacity,
-	&pen__cmd_load,
-	&pen__cmd_gen,
-	&pen__cmd_inspect,
-	&pen__cmd_verify,
-	&pen__cmd_formats,
-	&pen__cmd_decoders,
-	&pen__cmd_stores,
-	&pen__cmd_samplers,
-	&pen__cmd_workloads,
-	&pen__cmd_config,
-	&pen__cmd_bench,
-	&pen__cmd_report,
-	&pen__cmd_convert,
-	&pen__cmd_doctor,
-	&pen__cmd_compare,
-	&pen__cmd_sweep,
-	&pen__cmd_tune,
-	&pen__cmd_vocab,
-	&pen__cmd_ddict,
-	&pen__cmd_simulate,
-	NULL,
+	&pen__cmd_run,	    &pen__cmd_capacity,	 &pen__cmd_load,
+	&pen__cmd_gen,	    &pen__cmd_inspect,	 &pen__cmd_verify,
+	&pen__cmd_formats,  &pen__cmd_decoders,	 &pen__cmd_stores,
+	&pen__cmd_samplers, &pen__cmd_workloads, &pen__cmd_config,
+	&pen__cmd_bench,    &pen__cmd_report,	 &pen__cmd_convert,
+	&pen__cmd_doctor,   &pen__cmd_compare,	 &pen__cmd_sweep,
+	&pen__cmd_tune,	    &pen__cmd_vocab,	 &pen__cmd_ddict,
+	&pen__cmd_simulate, &pen__cmd_explain,	 NULL,
 };
 
-static void usage(FILE *out)
+static void usage(void)
 {
-	fprintf(out,
-		"penstock %s: load training data fast, and measure how fast\n\n"
-		"usage: penstock COMMAND [PATH...] [key=value ...] "
-		"[--flags]\n\n",
-		pen_version());
+	char code[16];
+
+	print_line(2, NULL,
+		   "penstock %s: load training data fast, and measure how fast",
+		   pen_version());
+	puts("");
+	print_line(7, NULL,
+		   "usage: penstock COMMAND [PATH...] [key=value ...] "
+		   "[--flags]");
+	puts("");
 	for (const struct command *const *c = pen__commands; *c; c++)
-		fprintf(out, "  %-10s %s\n", (*c)->name, (*c)->summary);
-	fprintf(out,
-		"\n`penstock COMMAND --help` explains one, with examples. "
-		"Try:\n"
-		"  penstock run unet3d_small\n"
-		"  penstock gen /tmp/data samples=1 files=1000 shape=64x64\n"
-		"  penstock load /tmp/data batch_size=64 shuffle=true "
-		"epochs=3\n");
+		print_line(10, (*c)->name, "%s", (*c)->summary);
+	puts("");
+	print_wrapped(stdout,
+		      "`penstock COMMAND --help` describes a command, with "
+		      "examples. Try:",
+		      0, 0);
+	puts("  penstock run unet3d_small\n"
+	     "  penstock gen /tmp/data samples=1 files=1000 shape=64x64\n"
+	     "  penstock load /tmp/data batch_size=64 shuffle=true epochs=3\n"
+	     "\nexit codes:");
+	for (const struct exit_status *x = exit_statuses; x->help; x++) {
+		snprintf(code, sizeof(code), "%5d", x->code);
+		print_line(6, code, "%s", x->help);
+	}
+	puts("");
+	print_wrapped(stdout,
+		      "Errors end with a number; `penstock explain P101` "
+		      "describes it. With --json, a command that fails prints "
+		      "its error as a JSON object. `penstock --man` prints the "
+		      "man page, `penstock --completion bash` (or zsh, fish) a "
+		      "completion script.",
+		      0, 0);
 }
 
-static const struct command *find(const char *name)
+const struct command *find_command(const char *name)
 {
 	for (const struct command *const *c = pen__commands; *c; c++)
 		if (strcmp((*c)->name, name) == 0)
@@ -61,9 +65,8 @@ static const struct command *find(const char *name)
 	return NULL;
 }
 
-/* The command below, when the next argument names one. */
-static const struct command *descend(const struct command *cmd,
-				     const char *name)
+const struct command *find_subcommand(const struct command *cmd,
+				      const char *name)
 {
 	const size_t n = strlen(cmd->name);
 
@@ -83,13 +86,18 @@ static int unknown(const char *name)
 		names[n++] = (*c)->name;
 	names[n] = NULL;
 	if (pen__workload_find(name))
-		return complain_usage("'%s' is a workload: penstock run %s",
+		return complain_usage(P_UNKNOWN_NAME, NULL,
+				      "'%s' is a workload, not a command; run "
+				      "it with `penstock run %s`",
 				      name, name);
 	near = pen__nearest(name, names);
 	if (near)
-		return complain_usage("no command '%s'; did you mean '%s'?",
-				      name, near);
-	return complain_usage("no command '%s'; see penstock --help", name);
+		return complain_usage(
+			P_UNKNOWN_NAME, NULL,
+			"unknown command '%s'; did you mean '%s'?", name, near);
+	return complain_usage(P_UNKNOWN_NAME, NULL,
+			      "unknown command '%s'; see `penstock --help`",
+			      name);
 }
 
 static bool wants_help(int argc, char **argv)
@@ -107,8 +115,8 @@ static bool called_as(const char *path, const char *name)
 	return !strcmp(slash ? slash + 1 : path, name);
 }
 
-/* What was printed has to be out. A reader that has seen enough (head) is told
- * nothing. */
+/* Output that cannot be written is an error; a reader that closed the pipe
+ * (head) is not reported. */
 static int flushed(int rc)
 {
 	struct pen_err err = { 0 };
@@ -119,11 +127,12 @@ static int flushed(int rc)
 		return rc;
 	if (errno == EPIPE)
 		return EXIT_FAILED;
-	pen__fail_sys(&err, errno, "standard output", "cannot be written");
+	pen__fail_sys(&err, errno, "standard output",
+		      "cannot write the output");
 	return complain(&err);
 }
 
-/* Ranks of a launch that the command has no use for: N copies of it would
+/* Commands that do not work across ranks run on rank 0 only: N copies would
  * write the same files and print N times. */
 static bool has_nothing_to_do(const struct command *cmd)
 {
@@ -134,10 +143,19 @@ static bool has_nothing_to_do(const struct command *cmd)
 	if (by.rank > 0)
 		return true;
 	fprintf(stderr,
-		"penstock: %s does not share its work among ranks: rank 0 "
-		"does all of it, the others that %s started end at once\n",
+		"penstock: %s does not work across ranks: rank 0 does all the "
+		"work, the other ranks started by %s exit\n",
 		cmd->name, by.by);
 	pen__comm_leave();
+	return false;
+}
+
+/* JSON goes to standard output, not to a file (--json=FILE). */
+static bool wants_json(int argc, char **argv)
+{
+	for (int i = 2; i < argc; i++)
+		if (!strcmp(argv[i], "--json") || !strcmp(argv[i], "--json=-"))
+			return true;
 	return false;
 }
 
@@ -154,7 +172,7 @@ static int run(int argc, char **argv)
 
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") ||
 	    (!strcmp(name, "help") && argc == 2)) {
-		usage(stdout);
+		usage();
 		return argc > 1 ? EXIT_OK : EXIT_USAGE;
 	}
 	if (!strcmp(name, "--version") || !strcmp(name, "version")) {
@@ -165,21 +183,25 @@ static int run(int argc, char **argv)
 		print_man(stdout);
 		return EXIT_OK;
 	}
-	if (!strcmp(name, "--completion")) {
-		print_completion(stdout);
+	if (!strcmp(name, "--completion"))
+		return print_completion(argc > 2 ? argv[2] : NULL);
+	if (!strcmp(name, "--complete")) {
+		print_candidates(argc - 2, argv + 2);
 		return EXIT_OK;
 	}
+	if (!strcmp(name, "--reference"))
+		return print_reference();
 	if (!strcmp(name, "help")) {
 		help = true;
 		argc--;
 		argv++;
 		name = argv[1];
 	}
-	cmd = find(name);
+	cmd = find_command(name);
 	if (!cmd)
 		return unknown(name);
 	outer = cmd;
-	sub = descend(cmd, argc > 2 ? argv[2] : NULL);
+	sub = find_subcommand(cmd, argc > 2 ? argv[2] : NULL);
 	if (sub) {
 		cmd = sub;
 		argc--;
@@ -195,7 +217,7 @@ static int run(int argc, char **argv)
 	return cmd->run(argc - 2, argv + 2);
 }
 
-/* The others do not wait for their descriptions to be read. */
+/* Other commands skip parsing the experiment descriptions. */
 static bool looks_at_experiments(const char *name)
 {
 	return name[0] == '-' || !strcmp(name, "help") ||
@@ -205,9 +227,14 @@ static bool looks_at_experiments(const char *name)
 
 int main(int argc, char **argv)
 {
-	const int rc = argc < 2 || looks_at_experiments(argv[1])
-			       ? bench_commands()
-			       : EXIT_OK;
+	int rc = EXIT_OK;
 
-	return rc ? rc : flushed(run(argc, argv));
+	if (wants_json(argc, argv))
+		json_wanted();
+	if (argc < 2 || looks_at_experiments(argv[1]))
+		rc = bench_commands();
+	if (!rc)
+		rc = run(argc, argv);
+	json_finish(rc);
+	return flushed(rc);
 }

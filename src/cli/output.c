@@ -1,4 +1,4 @@
-/* What people and programs see: messages, numbers, progress, JSON, files. */
+/* Output: messages, numbers, progress, JSON, files. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -81,16 +81,21 @@ size_t terminal_columns(void)
 
 void print_line(int width, const char *label, const char *fmt, ...)
 {
-	const size_t at = (size_t)width + 3;
-	char text[1024];
+	const size_t at = (size_t)width + (label ? 3 : 0);
+	char text[16384];
+	size_t lead;
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	printf("  %-*s ", width, label);
+	lead = !label && terminal_columns() ? strspn(text, " ") : 0;
+	if (label)
+		printf("  %-*s ", width, label);
+	else
+		printf("%*s", (int)lead, "");
 	if (terminal_columns())
-		print_wrapped(stdout, text, at, at);
+		print_wrapped(stdout, text + lead, label ? at : lead, at);
 	else
 		puts(shown(text));
 }
@@ -109,29 +114,89 @@ void print_paragraphs(struct pen_text *t, bool apart)
 	pen__text_fini(t);
 }
 
+static struct {
+	bool wanted, printed;
+	int number; /* of the first error; 0: none */
+	char where[4096], msg[8192];
+} json;
+
+void json_wanted(void)
+{
+	json.wanted = true;
+}
+
+void json_printed(void)
+{
+	json.printed = true;
+}
+
+static void print_error(int number, const char *where, const char *msg)
+{
+	if (muted)
+		return;
+	fprintf(stderr, "penstock: %s%s%s [P%03d]\n", shown(where),
+		where[0] ? ": " : "", shown(msg), number);
+	if (json.number)
+		return;
+	json.number = number;
+	snprintf(json.where, sizeof(json.where), "%s", where);
+	snprintf(json.msg, sizeof(json.msg), "%s", msg);
+}
+
 int complain(const struct pen_err *err)
 {
-	if (!muted)
-		fprintf(stderr, "penstock: %s%s%s\n", shown(err->where),
-			err->where[0] ? ": " : "", shown(err->msg));
+	struct pen_err e = { .number = err->number };
+
+	pen__err_code(&e, err->code); /* never [P000] */
+	print_error(e.number, err->where, err->msg);
 	return exit_code(err->code);
 }
 
-int complain_usage(const char *fmt, ...)
+int complain_usage(int kind, const char *where, const char *fmt, ...)
 {
 	char text[8192];
 	va_list ap;
 
-	if (muted)
-		return EXIT_USAGE;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "penstock: %s\n", shown(text));
+	print_error(kind, where ? where : "", text);
 	return EXIT_USAGE;
 }
 
-#define WARNINGS 10 /* that are shown */
+void json_code(struct pen_text *t, int number)
+{
+	char code[16];
+
+	snprintf(code, sizeof(code), "P%03d", number);
+	if (number)
+		pen__json_str(t, "code", code);
+}
+
+void json_finish(int rc)
+{
+	struct pen_text t = { 0 };
+
+	if (!rc || !json.wanted || json.printed || muted)
+		return;
+	if (!json.number) {
+		json.number = rc > 128 ? P_INTERRUPTED : P_RUN_FAILED;
+		snprintf(json.msg, sizeof(json.msg), "%s",
+			 rc > 128 ? "interrupted" : "failed");
+	}
+	pen__json_open(&t, NULL, '{');
+	pen__json_str(&t, "schema", "penstock.error/1");
+	pen__json_open(&t, "error", '{');
+	json_code(&t, json.number);
+	pen__json_str(&t, "where", json.where);
+	pen__json_str(&t, "message", json.msg);
+	pen__json_int(&t, "exit", (uint64_t)rc);
+	pen__json_close(&t, '}');
+	pen__json_close(&t, '}');
+	(void)text_out(&t, NULL);
+}
+
+#define WARNINGS 10 /* printed at most */
 
 static void warn_one(void *arg, const struct pen_err *e)
 {
@@ -150,8 +215,8 @@ void warn_of(const struct pen_dataset *ds)
 	pen_dataset_warnings(ds, &n, warn_one);
 	if (n > WARNINGS)
 		fprintf(stderr,
-			"penstock: and %s more such lines, which `penstock "
-			"verify` has\n",
+			"penstock: %s more warnings omitted; `penstock verify` "
+			"prints all\n",
 			grouped(n - WARNINGS));
 }
 
@@ -244,7 +309,8 @@ void interrupt_install(void)
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a failed write */
+	signal(SIGXFSZ,
+	       SIG_IGN); /* the limit on file sizes becomes a failed write */
 }
 
 int interrupted(void)
@@ -273,14 +339,15 @@ int text_out(struct pen_text *t, const char *path)
 	} else if (t->failed) {
 		rc = pen__fail_nomem(&err, "output", t->n);
 	} else {
-		/* for programs as it is, for eyes without what would act */
+		json_printed();
+		/* verbatim for programs, escaped for terminals */
 		if (isatty(STDOUT_FILENO) && t->p)
 			print_lines(t->p);
 		else
 			fwrite(t->p, 1, t->n, stdout);
 		if (fflush(stdout) || ferror(stdout))
 			rc = pen__fail_sys(&err, errno, "standard output",
-					   "cannot be written");
+					   "cannot write the output");
 	}
 	pen__text_fini(t);
 	return rc ? complain(&err) : 0;

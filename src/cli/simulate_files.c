@@ -1,7 +1,7 @@
 /*
- * What was measured, for a simulation to start from: results of `penstock load`
- * and `penstock ddict bench`. A figure that is missing or cannot be is an error
- * that names it; nothing is filled in silently.
+ * Measurements as input of a simulation: results of `penstock load` and
+ * `penstock ddict bench`. A missing or impossible figure is an error that names
+ * it; nothing is filled in silently.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 #include "cli/cmd_simulate.h"
 #include "report/doc.h"
 
-/* --- looking --- */
+/* --- reading figures --- */
 
 static bool positive(double x)
 {
 	return x > 0 && x < 1e18;
 }
 
-/* Numbers without which a file is of no use. */
+/* Figures that a file must have. */
 struct need {
 	const char *path;
 	double *to;
@@ -27,14 +27,16 @@ static int complain_number(const struct pen_doc *d, const char *path, double x,
 			   const char *how)
 {
 	if (isnan(x))
-		return complain_usage("%s: %s is missing: measure with `%s`",
-				      d->name, path, how);
-	return complain_usage("%s: %s is %g, which cannot be: measure with "
-			      "`%s`",
-			      d->name, path, x, how);
+		return complain_usage(P_BAD_VALUE, d->name,
+				      "%s is missing; measure with `%s`", path,
+				      how);
+	return complain_usage(
+		P_BAD_VALUE, d->name,
+		"%s is %g, which is impossible; measure with `%s`", path, x,
+		how);
 }
 
-/* A count out of a file, unless something said it already. */
+/* Takes a count from a file unless it is already known. */
 static void take_count(struct sim_ask *a, const struct pen_doc *d,
 		       const char *path, const char *name, uint64_t *to)
 {
@@ -50,7 +52,7 @@ static void take_count(struct sim_ask *a, const struct pen_doc *d,
 
 #define LOAD "penstock load PATH -o FILE"
 
-/* Bunches of batches tell nothing of what one of them costs. */
+/* If batches arrive in bursts, their waits do not show the cost of one. */
 static void take_spread(struct sim_ask *a, const struct pen_doc *d, double each)
 {
 	const double p50 = pen__doc_number(d, 0, "wait_ns.p50") / 1e9,
@@ -62,12 +64,12 @@ static void take_spread(struct sim_ask *a, const struct pen_doc *d, double each)
 		return;
 	}
 	pen__text_add(&a->notes,
-		      "%s: batches came in bunches, so its p99 and p50 are "
-		      "not taken as spread\n",
+		      "%s: batches arrived in bursts, so the spread is not "
+		      "taken from p99 and p50\n",
 		      d->name);
 }
 
-/* With many in flight they do not come one after another. */
+/* With many reads in flight they are not sequential. */
 static void take_reads(struct sim_ask *a, const struct pen_doc *d, double n)
 {
 	const double reads = pen__doc_number(d, 0, "nreads");
@@ -82,7 +84,7 @@ static void take_reads(struct sim_ask *a, const struct pen_doc *d, double n)
 	sim_say(a, "reads", d->name);
 }
 
-static int take_load(struct sim_ask *a, const struct pen_doc *d)
+int sim_take_load(struct sim_ask *a, const struct pen_doc *d)
 {
 	double n, cpu, batches, seconds, bytes;
 	const struct need v[] = { { "samples", &n },
@@ -97,14 +99,15 @@ static int take_load(struct sim_ask *a, const struct pen_doc *d)
 			return complain_number(d, v[i].path, *v[i].to, LOAD);
 	}
 	if (pen__doc_number(d, 0, "cache.hits") > 0)
-		return complain_usage("%s: some samples came out of the cache, "
-				      "so it tells neither what a read costs "
-				      "nor what a hit does: measure without "
-				      "cache=, and with `penstock ddict bench`",
-				      d->name);
+		return complain_usage(
+			P_BAD_VALUE, d->name,
+			"some samples came from the cache, so neither the cost "
+			"of a read nor of a hit is known; measure without "
+			"cache=, and hits with `penstock ddict bench`");
 	if (pen__doc_true(d, 0, "partial"))
-		pen__text_add(&a->notes, "%s: was ended early\n", d->name);
-	/* stored samples count, where they were read and not made */
+		pen__text_add(&a->notes,
+			      "%s: the measurement was ended early\n", d->name);
+	/* use the stored size where samples were read, not synthesised */
 	if (positive(pen__doc_number(d, 0, "read_bytes")))
 		bytes = pen__doc_number(d, 0, "read_bytes");
 	if (!a->s.sample_bytes) {
@@ -143,24 +146,24 @@ static void note_scale(struct sim_ask *a, const struct pen_doc *d, double size,
 {
 	if (scale > 2 || scale < 0.5)
 		pen__text_add(&a->notes,
-			      "%s: values of %s stand for samples of %s; "
+			      "%s: values of %s are scaled to samples of %s; "
 			      "measure with size=%llu\n",
 			      d->name, human_bytes(size),
 			      human_bytes((double)a->s.sample_bytes),
 			      (unsigned long long)a->s.sample_bytes);
 }
 
-/* Both ends were measured at once; one in `home` was not sent at all. */
+/* Both ends were measured together; one value in `home` was not sent at all. */
 static int take_wire(struct sim_ask *a, const struct pen_doc *d, double there)
 {
 	const double machines = pen__doc_number(d, 0, "machines");
 	double home = pen__doc_number(d, 0, "ranks");
 
 	if (!(home >= 2 && home < 1e6))
-		return complain_usage("%s: of fewer than 2 ranks: measure with "
-				      "`mpirun -n 2 penstock ddict bench "
-				      "share=false --json > FILE`",
-				      d->name);
+		return complain_usage(
+			P_BAD_VALUE, d->name,
+			"measured with fewer than 2 ranks; use `mpirun -n 2 "
+			"penstock ddict bench share=false --json > FILE`");
 	if (machines >= 2 && !strncmp(pen__doc_text(d, 0, "transport"),
 				      "shared memory on a machine", 26))
 		home = machines;
@@ -185,10 +188,10 @@ static int take_ddict(struct sim_ask *a, const struct pen_doc *d)
 	if (!positive(size))
 		return complain_number(d, "size", size, DDICT);
 	if (!positive(put) || !positive(here) || !positive(there))
-		return complain_usage("%s: not all was measured: put_many, "
-				      "get_many, copied and get_many, ahead, "
-				      "copied are needed: `" DDICT "`",
-				      d->name);
+		return complain_usage(P_BAD_VALUE, d->name,
+				      "the rates of 'put_many', 'get_many, "
+				      "copied' or 'get_many, ahead, copied' "
+				      "are missing; measure with `" DDICT "`");
 	scale = a->s.sample_bytes ? (double)a->s.sample_bytes / size : 1;
 	note_scale(a, d, size, scale);
 	if (strncmp(how, "shared memory:", 14))
@@ -205,11 +208,10 @@ static int take_ddict(struct sim_ask *a, const struct pen_doc *d)
 static const struct {
 	const char *schema;
 	int (*take)(struct sim_ask *, const struct pen_doc *);
-} kinds[] = { { "penstock.load/", take_load },
+} kinds[] = { { "penstock.load/", sim_take_load },
 	      { "penstock.ddict.bench/", take_ddict } };
 
-/* There is one version of each so far, and what a later one means by its
- * words is not known here. */
+/* Only version 1 of each schema exists; a later one may mean something else. */
 static int take_doc(struct sim_ask *a, const struct pen_doc *d)
 {
 	const char *is = pen__doc_text(d, 0, "schema");
@@ -218,21 +220,22 @@ static int take_doc(struct sim_ask *a, const struct pen_doc *d)
 		if (!pen__doc_is(d, kinds[i].schema))
 			continue;
 		if (strcmp(is + strlen(kinds[i].schema), "1"))
-			return complain_usage("%s: is %s, and this build knows "
-					      "%s1: measure again with this "
-					      "build",
-					      d->name, is, kinds[i].schema);
+			return complain_usage(
+				P_BAD_VALUE, d->name,
+				"the schema is %s, but this build reads %s1; "
+				"measure again with this build",
+				is, kinds[i].schema);
 		return kinds[i].take(a, d);
 	}
 	if (pen__doc_is(d, "penstock.result/"))
-		return complain_usage("%s: a result of `penstock run` tells "
-				      "what a job made of it, not what a "
-				      "sample costs: name the workload, and "
-				      "measure with `" LOAD "`",
-				      d->name);
-	return complain_usage("%s: is %s, neither of `" LOAD "` nor of `" DDICT
-			      "`",
-			      d->name, is);
+		return complain_usage(P_BAD_VALUE, d->name,
+				      "a result of `penstock run` does not "
+				      "show what a sample costs; name the "
+				      "workload, and measure with `" LOAD "`");
+	return complain_usage(P_BAD_VALUE, d->name,
+			      "the schema '%s' is not that of a measurement; "
+			      "measure with `" LOAD "` or `" DDICT "`",
+			      is);
 }
 
 int sim_take_file(struct sim_ask *a, const char *path)

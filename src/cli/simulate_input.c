@@ -1,6 +1,6 @@
 /*
- * What a simulation starts from: settings and where each of them came from.
- * Whatever was neither given nor measured is an assumption, and said to be.
+ * Inputs of a simulation: settings and the source of each. A setting that was
+ * neither given nor measured is an assumption and is printed as such.
  */
 #include <math.h>
 #include <string.h>
@@ -25,87 +25,106 @@
 static const char *const caches[] = { "none", "ddict", "local", NULL };
 
 const struct pen_opt pen__sim_opts[] = {
-	OF(LIST, "nodes", nodes, "1,4,16,64", "one table row each"),
-	COUNT("ranks", ranks, "8", 1, 65536, "accelerators of a node"),
+	OF(LIST, "nodes", nodes, "1,4,16,64",
+	   "numbers of nodes; one row of the table each"),
+	COUNT("ranks", ranks, "8", 1, 65536, "accelerators per node"),
 	{ .name = "cores",
 	  .type = PEN_OPT_DOUBLE,
 	  .off = OFF(cores),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 65536,
-	  .help = "of a node, for loading; 0: one for each thread" },
+	  .help = "cores per node for loading (0: one per thread)" },
 	OF(STR, "network", network, "25GB/s,2us",
-	   "a node's, each way, and its latency; or none: no limit"),
+	   "bandwidth per node and direction, and latency (none: no limit)"),
 	OF(STR, "storage", storage, "200GB/s,1ms",
-	   "of all nodes together, and its latency; or none: no limit"),
+	   "bandwidth of storage for all nodes together, and latency (none: no "
+	   "limit)"),
 	OF(STR, "client", client, NULL,
-	   "of the storage, what one node gets, past its network card; unless "
-	   "given, it comes through that"),
+	   "storage bandwidth per node that bypasses its network card "
+	   "(default: through the card)"),
 	OF(STR, "copy", copy, NULL,
-	   "what a node's memory copies, all cores at once; or none: no "
-	   "limit"),
+	   "memory copy bandwidth per node, all cores together (none: no "
+	   "limit)"),
 	{ .name = "cache",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(cache),
 	  .dflt = "none",
 	  .choices = caches,
-	  .help = "none, ddict (memory of all nodes), local (each its own)" },
-	OF(SIZE, "memory", memory, "0", "of a node, for it; 0: enough"),
-	COUNT("samples", samples, "0", 0, 1e15, "of the data set"),
+	  .help = "where later epochs read from: ddict: memory of all nodes; "
+		  "local: memory of the node" },
+	OF(SIZE, "memory", memory, "0",
+	   "memory per node for the cache (0: unlimited)"),
+	OF(SIZE, "data", data, "0",
+	   "stored size of the data set, instead of samples= (such as 10TB)"),
+	{ .name = "seconds",
+	  .type = PEN_OPT_DOUBLE,
+	  .off = OFF(seconds),
+	  .dflt = "60",
+	  .min = 0.1,
+	  .max = 1e6,
+	  .help = "approximate time to measure PATH" },
+	COUNT("samples", samples, "0", 0, 1e15,
+	      "number of samples in the data set"),
 	COUNT("steps", steps, "0", 0, 1e9,
-	      "of an epoch, with data that grows with the cluster; 0: as "
-	      "samples= says"),
-	OF(SIZE, "sample_bytes", sample_bytes, "0", "of a sample, stored"),
-	COUNT("batch", batch, "0", 0, 1e9, "samples of a rank's step"),
-	OF(TIME, "compute", compute, "0", "of a step"),
-	OF(TIME, "compute_stdev", compute_stdev, "0", "its standard deviation"),
-	OF(BOOL, "barrier", barrier, "true", "every step ends together"),
+	      "steps per epoch, with data that grows with the cluster (0: from "
+	      "samples=)"),
+	OF(SIZE, "sample_bytes", sample_bytes, "0", "stored size of a sample"),
+	COUNT("batch", batch, "0", 0, 1e9, "samples per rank and step"),
+	OF(TIME, "compute", compute, "0", "computing time of a step"),
+	OF(TIME, "compute_stdev", compute_stdev, "0",
+	   "standard deviation of the computing time"),
+	OF(BOOL, "barrier", barrier, "true",
+	   "all ranks end each step together"),
 	OF(TIME, "sync", sync, "0",
-	   "what the end of a step takes; unless given, by network and "
-	   "gradients"),
+	   "time of the synchronisation after a step (default: from network "
+	   "and gradients)"),
 	OF(SIZE, "gradients", gradients, "0",
-	   "summed up over all ranks after a step (a ring)"),
+	   "bytes summed over all ranks after a step (ring all-reduce)"),
 	COUNT("epochs", epochs, "2", 1, 1e6,
-	      "the first, and later ones, which may be cached"),
+	      "number of epochs; later ones may be cached"),
 	COUNT("skip", skip, "0", 0, 1e9,
-	      "first steps of an epoch that utilisation leaves out"),
-	COUNT("threads", threads, "4", 1, 65536, "of a rank's loader"),
-	COUNT("ahead", ahead, "4", 1, 65536, "batches, of a rank's loader"),
+	      "first steps of an epoch to exclude from utilisation"),
+	COUNT("threads", threads, "4", 1, 65536, "loader threads per rank"),
+	COUNT("ahead", ahead, "4", 1, 65536,
+	      "prefetch depth in batches, per rank"),
 	COUNT("depth", depth, "1", 1, 65536,
-	      "reads a thread has in flight (uring); 1: it waits for each"),
+	      "reads in flight per thread, as with uring (1: synchronous)"),
 	COUNT("at_once", at_once, "0", 0, 64,
-	      "batches fetched at once, and unpacked; 0: as keep threads busy"),
+	      "batches fetched and unpacked at a time (0: enough to keep "
+	      "threads busy)"),
 	{ .name = "spread",
 	  .type = PEN_OPT_DOUBLE,
 	  .off = OFF(spread),
 	  .dflt = "1",
 	  .min = 1,
 	  .max = 1e6,
-	  .help = "p99 over p50 of what a batch costs to load" },
+	  .help = "p99 over p50 of the cost of loading a batch" },
 	{ .name = "reads",
 	  .type = PEN_OPT_DOUBLE,
 	  .off = OFF(reads),
 	  .dflt = "1",
 	  .min = 0,
 	  .max = 1e6,
-	  .help = "of a sample from storage, one after another" },
+	  .help = "sequential reads per sample" },
 	OF(TIME, "cpu_load", cpu_load, "0",
-	   "CPU to load a sample from storage; unless given, 2 GB/s a core"),
+	   "CPU time to load a sample from storage (default: 2 GB/s per core)"),
 	OF(TIME, "cpu_hit", cpu_hit, "0",
-	   "CPU to copy one from the dictionary, on the node; unless given, 8 "
-	   "GB/s"),
+	   "CPU time to copy a sample from the dictionary, same node (default: "
+	   "8 GB/s)"),
 	OF(TIME, "cpu_put", cpu_put, "0",
-	   "CPU to put one in; unless given, 2 GB/s"),
+	   "CPU time to put a sample into the dictionary (default: 2 GB/s)"),
 	OF(TIME, "cpu_ask", cpu_ask, "0",
-	   "CPU to get one from another node; unless given, 2 GB/s"),
+	   "CPU time to get a sample from another node (default: 2 GB/s)"),
 	OF(TIME, "cpu_serve", cpu_serve, "0",
-	   "CPU to answer for one; unless given, 2 GB/s"),
+	   "CPU time to answer another node (default: 2 GB/s)"),
 	COUNT("fan", fan, "8", 1, 64,
-	      "most ranks that a batch is asked from, in the model"),
-	OF(COUNT, "seed", seed, "1", "of all that is drawn"),
+	      "upper bound of ranks that one batch is requested from, in the "
+	      "model"),
+	OF(COUNT, "seed", seed, "1", "seed of all random draws"),
 	{ .name = NULL },
 };
-/* one more is for names that there are not */
+/* one more is for unknown names */
 _Static_assert(sizeof(pen__sim_opts) / sizeof(*pen__sim_opts) <=
 		       SIM_MOST_SETTINGS,
 	       "settings");
@@ -170,7 +189,7 @@ static int take_workload(struct sim_ask *a, struct pen_settings *set)
 		a->s.compute_stdev = sim_ns(c.train.computation_time.stdev);
 	else
 		pen__text_add(&a->notes, "the workload's computation_time is "
-					 "taken as its mean\n");
+					 "replaced by its mean\n");
 	a->s.threads =
 		c.reader.read_threads > 0 ? (uint64_t)c.reader.read_threads : 1;
 	a->s.ahead = c.reader.prefetch_size > 0
@@ -186,10 +205,10 @@ static int take_workload(struct sim_ask *a, struct pen_settings *set)
 	return -1;
 }
 
-/* --- as the model takes it --- */
+/* --- filling in the model --- */
 
-/* "25GB/s,2us", "25GB/s" or "none"; a latency that is not there stays.
- * latency may be NULL: there is none. */
+/* "25GB/s,2us", "25GB/s" or "none"; an omitted latency keeps its value. latency
+ * is NULL for links without one. */
 static int parse_link(const char *name, const char *text, double *rate,
 		      double *latency)
 {
@@ -212,10 +231,12 @@ static int parse_link(const char *name, const char *text, double *rate,
 	if (n > 63 || pen__parse_size(size, &v) || !v ||
 	    (text[n] && (!latency || pen__opt_set(opts, &ns, "latency",
 						  text + n + 1, NULL))))
-		return complain_usage("simulate: %s=%s: write a rate%s or none",
-				      name, text,
-				      latency ? " and a latency, as 25GB/s,2us,"
-					      : ", as 25GB/s,");
+		return complain_usage(
+			P_BAD_VALUE, "simulate",
+			"%s=%s is not valid; write a bandwidth%s or none", name,
+			text,
+			latency ? " and a latency, as in 25GB/s,2us,"
+				: ", as in 25GB/s,");
 	*rate = (double)v;
 	if (text[n])
 		*latency = (double)ns / 1e9;
@@ -250,7 +271,7 @@ static int fill(struct sim_ask *a)
 		.at_once = s->at_once,
 		.spread = s->spread,
 		.reads = s->reads,
-		/* and one for each rank to answer with */
+		/* and one per rank for answering */
 		.cores = s->cores > 0 ? s->cores
 				      : (double)(s->ranks * (s->threads + 1)),
 		.cpu_load = cost(a, "cpu_load", s->cpu_load, 2e9),
@@ -273,6 +294,8 @@ static int fill(struct sim_ask *a)
 		rc = parse_link("client", s->client, &m->client_rate, NULL);
 	if (rc < 0 && s->copy)
 		rc = parse_link("copy", s->copy, &m->copy_rate, NULL);
+	if (a->measured.n)
+		sim_use_part(a, a->measured.mid, m);
 	return rc;
 }
 
@@ -281,44 +304,72 @@ static bool is_given(const struct sim_ask *a, const char *name)
 	return !strcmp(sim_from(a, name), "given");
 }
 
-/* What would be taken, and not looked at. */
+/* Settings that would be ignored. */
 static int check_pairs(const struct sim_ask *a)
 {
 	if (is_given(a, "samples") && is_given(a, "steps") && a->s.samples &&
 	    a->s.steps)
-		return complain_usage("simulate: samples= contradicts steps=, "
-				      "with which the data grows with the "
-				      "cluster: leave one of them out");
+		return complain_usage(
+			P_CONFLICT, "simulate",
+			"samples= conflicts with steps=, which lets the data "
+			"grow with the cluster; omit one of them");
+	if (a->s.data && ((is_given(a, "samples") && a->s.samples) ||
+			  (is_given(a, "steps") && a->s.steps)))
+		return complain_usage(P_CONFLICT, "simulate",
+				      "data= conflicts with samples= and "
+				      "steps=; omit one of them");
+	if (is_given(a, "seconds") && !a->path)
+		return complain_usage(P_NO_EFFECT, "simulate",
+				      "seconds= has no effect without data to "
+				      "measure; name a PATH or omit it");
 	if (is_given(a, "sync") && is_given(a, "gradients"))
-		return complain_usage("simulate: gradients= has no effect "
-				      "with sync=: leave one of them out");
+		return complain_usage(P_NO_EFFECT, "simulate",
+				      "gradients= has no effect with sync=; "
+				      "omit one of them");
 	if (is_given(a, "memory") && a->s.cache == PEN_SIM_NONE)
-		return complain_usage("simulate: memory= has no effect with "
-				      "cache=none: give cache=ddict or "
-				      "cache=local, or leave it out");
+		return complain_usage(
+			P_NO_EFFECT, "simulate",
+			"memory= has no effect with cache=none; set "
+			"cache=ddict or cache=local, or omit it");
 	return -1;
+}
+
+/* data= in samples, of the size in which they are stored. */
+static void take_data(struct sim_ask *a)
+{
+	const double each = a->measured.n ? a->measured.stored_bytes
+					  : (double)a->s.sample_bytes;
+
+	if (!a->s.data || !(each > 0))
+		return;
+	a->s.samples = (uint64_t)((double)a->s.data / each);
+	sim_say(a, "samples", "data=");
 }
 
 static int check_given(const struct sim_ask *a)
 {
 	const struct sim_settings *s = &a->s;
-	int rc = check_pairs(a);
 
-	if (rc >= 0)
-		return rc;
+	if (s->data && !s->samples && !strcmp(sim_from(a, "samples"), "data="))
+		return complain_usage(P_TOO_FEW_SAMPLES, "simulate",
+				      "data=%s is less than one sample",
+				      human_bytes((double)s->data));
 	if (!s->batch || !s->sample_bytes || (!s->samples && !s->steps) ||
-	    sim_assumed(a, "compute"))
-		return complain_usage("simulate: which workload? Name one, or "
-				      "give samples= (or steps=), "
-				      "sample_bytes=, batch= and compute=");
+	    (sim_assumed(a, "compute") && !a->path))
+		return complain_usage(
+			P_MISSING_SETTING, "simulate",
+			"no workload given; name one, or set samples= (or "
+			"steps=), sample_bytes=, batch= and compute=");
 	if (!s->nodes.n)
-		return complain_usage("simulate: nodes= has to name some");
+		return complain_usage(P_BAD_VALUE, "simulate",
+				      "nodes= is empty; list numbers of nodes, "
+				      "as in nodes=1,4");
 	for (size_t i = 0; i < s->nodes.n; i++)
 		if (s->nodes.v[i] < 1 || s->nodes.v[i] > PEN_SIM_MOST_RANKS)
-			return complain_usage("simulate: nodes=%lld is not "
-					      "from 1 to %u",
-					      (long long)s->nodes.v[i],
-					      PEN_SIM_MOST_RANKS);
+			return complain_usage(
+				P_BAD_VALUE, "simulate",
+				"nodes=%lld is out of range; use 1 to %u",
+				(long long)s->nodes.v[i], PEN_SIM_MOST_RANKS);
 	return -1;
 }
 
@@ -348,13 +399,19 @@ int sim_resolve(struct sim_ask *a, struct pen_settings *set)
 		return complain(&err);
 	if (a->workload || set->workload)
 		rc = take_workload(a, set);
-	/* what files say depends on what a sample is */
+	/* figures of files depend on the size of a sample */
 	if (rc < 0)
 		rc = apply_args(a);
+	if (rc < 0)
+		rc = check_pairs(a);
 	for (unsigned i = 0; i < a->nfiles && rc < 0; i++)
 		rc = sim_take_file(a, a->file[i]);
+	if (rc < 0 && a->path)
+		rc = sim_measure(a);
 	if (rc < 0)
 		rc = apply_args(a);
+	if (rc < 0)
+		take_data(a);
 	if (rc < 0)
 		rc = check_given(a);
 	return rc < 0 ? fill(a) : rc;
@@ -373,7 +430,7 @@ bool sim_of(const struct sim_ask *a, uint64_t nodes, struct pen_sim *m)
 	*m = a->m;
 	m->nodes = nodes;
 	m->steps = a->s.steps;
-	if (!m->steps) /* neither is more than 2^36 */
+	if (!m->steps) /* no overflow: neither is more than 2^36 */
 		m->steps = a->s.samples / a->s.batch / world;
 	m->sync = (double)a->s.sync / 1e9;
 	if (sim_assumed(a, "sync") && a->s.barrier) {

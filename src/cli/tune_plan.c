@@ -6,7 +6,7 @@
 
 #include "base/team.h"
 
-/* Did the user settle this one? Whoever names a store settles how it reads. */
+/* Did the user set this one? Setting a store includes its options. */
 static bool is_given(const struct tune *t, const char *setting)
 {
 	size_t n = strcspn(setting, "=");
@@ -28,8 +28,8 @@ static bool same(const struct candidate *a, const struct candidate *b)
 	return a->n == b->n && k == a->n;
 }
 
-/* Adds a candidate of texts such as "store=uring queue_depth=8", without what
- * is given; not one that is there already. */
+/* Adds a candidate from strings such as "store=uring queue_depth=8", without
+ * the settings given by the user, unless it is a duplicate. */
 static void add(struct tune *t, const char *const *text, size_t n)
 {
 	struct candidate *c = &t->c[t->n < TUNE_MOST ? t->n : TUNE_MOST - 1];
@@ -50,7 +50,7 @@ static void add(struct tune *t, const char *const *text, size_t n)
 	t->n += t->n < TUNE_MOST;
 }
 
-/* Threads worth trying: 1, half, all, and twice the CPUs we may use. */
+/* Thread counts worth trying: 1, half, all, and twice the available CPUs. */
 static size_t thread_counts(const char *key, char (*text)[64])
 {
 	const unsigned all = pen__cpus();
@@ -64,7 +64,7 @@ static size_t thread_counts(const char *key, char (*text)[64])
 	return n;
 }
 
-/* Every way to read with every number of threads and batches ahead. */
+/* Every way to read with every number of threads and prefetch depth. */
 static void add_all(struct tune *t, const char *threads,
 		    const char *const *ahead, const char *const *ways)
 {
@@ -82,8 +82,8 @@ static void add_all(struct tune *t, const char *threads,
 					    3);
 }
 
-/* Chunks of a block shuffle, with blocks of the same size, and all else as it
- * is by default. */
+/* Chunk sizes of a block shuffle with a constant block size, all else default.
+ */
 static void add_chunks(struct tune *t)
 {
 	static const char *const chunks[] = {

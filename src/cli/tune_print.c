@@ -39,7 +39,7 @@ struct candidate *tune_default(struct tune *t, size_t n)
 	return NULL;
 }
 
-/* What to set, by the rule that all commands have for who is best. */
+/* The settings to recommend, by the rule that all commands use. */
 static const struct candidate *choose(struct tune *t, size_t n)
 {
 	static double room[TUNE_MOST][TUNE_RUNS];
@@ -50,7 +50,7 @@ static const struct candidate *choose(struct tune *t, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const struct candidate *c = &t->c[i];
 
-		/* what failed once is no candidate */
+		/* a candidate that failed once is out */
 		r[i] = (struct pen_repeats){ room[i],
 					     isnan(c->median) ? 0 : c->nruns };
 		memcpy(room[i], c->rate, r[i].n * sizeof(**room));
@@ -88,37 +88,50 @@ static bool is_word(const char *v)
 	char *end;
 
 	(void)strtod(v, &end);
-	return *end && strcmp(v, "true") && strcmp(v, "false");
+	return (end == v || *end) && strcmp(v, "true") && strcmp(v, "false");
+}
+
+/* Adds "key=value" to the arguments, or if the key has a dot to the others,
+ * which are passed as a dictionary. */
+static void put_argument(struct pen_text *args, struct pen_text *others,
+			 const char *set)
+{
+	const char *eq = strchr(set, '=');
+	struct pen_text *t = args;
+
+	if (!eq)
+		return; /* another path */
+	if (memchr(set, '.', (size_t)(eq - set))) {
+		t = others;
+		pen__text_add(t, ", %s\"%.*s\": ", t->n ? "" : "**{",
+			      (int)(eq - set), set);
+	} else {
+		pen__text_add(t, ", %.*s=", (int)(eq - set), set);
+	}
+	if (is_word(eq + 1))
+		pen__json_quote(t, eq + 1); /* also valid as a Python string */
+	else
+		pen__text_add(t, "%s",
+			      !strcmp(eq + 1, "true")	 ? "True"
+			      : !strcmp(eq + 1, "false") ? "False"
+							 : eq + 1);
 }
 
 static void print_python(const struct tune *t, const struct candidate *c)
 {
-	struct pen_text path = { .ascii = true };
-	bool dotted = false;
+	struct pen_text args = { .ascii = true }, others = { .ascii = true };
 
 	if (t->workload)
 		return;
-	pen__json_quote(&path, t->target); /* as Python has strings, too */
-	printf("In Python:\n  penstock.Loader(%s", path.p ? path.p : "");
-	pen__text_fini(&path);
-	for (size_t i = 0; i < c->n; i++) {
-		const char *eq = strchr(c->set[i], '=');
-		const char *value = !strcmp(eq + 1, "true")    ? "True"
-				    : !strcmp(eq + 1, "false") ? "False"
-							       : eq + 1;
-		const char *quote = is_word(eq + 1) ? "\"" : "";
-
-		if (memchr(c->set[i], '.', (size_t)(eq - c->set[i]))) {
-			printf(", %s\"%.*s\": %s%s%s", dotted ? "" : "**{",
-			       (int)(eq - c->set[i]), c->set[i], quote, value,
-			       quote);
-			dotted = true;
-		} else {
-			printf(", %.*s=%s%s%s", (int)(eq - c->set[i]),
-			       c->set[i], quote, value, quote);
-		}
-	}
-	printf("%s)\n", dotted ? "}" : "");
+	pen__json_quote(&args, t->target);
+	for (size_t i = 0; i < t->nfixed; i++)
+		put_argument(&args, &others, t->fixed[i]);
+	for (size_t i = 0; i < c->n; i++)
+		put_argument(&args, &others, c->set[i]);
+	printf("In Python:\n  penstock.Loader(%s%s%s)\n", args.p ? args.p : "",
+	       others.n ? others.p : "", others.n ? "}" : "");
+	pen__text_fini(&args);
+	pen__text_fini(&others);
 }
 
 static void print_alike(const struct tune *t, size_t n)
@@ -129,7 +142,7 @@ static void print_alike(const struct tune *t, size_t n)
 		if (t->c[i].alike)
 			printf("%s%s", shown++ ? "; " : "",
 			       tune_name(&t->c[i]));
-	printf(".%s\n", shown > 1 ? " The first is taken." : "");
+	printf(".%s\n", shown > 1 ? " The first one is used." : "");
 }
 
 static void print_verdict(struct tune *t, size_t n,
@@ -141,16 +154,16 @@ static void print_verdict(struct tune *t, size_t n,
 	for (size_t i = 0; i < n; i++)
 		nalike += t->c[i].alike;
 	if (dflt == best) {
-		printf("\nNothing beats the defaults beyond noise: leave "
+		printf("\nNothing beats the defaults beyond noise; keep "
 		       "them.\n");
 		return;
 	}
 	if (dflt && isnan(dflt->median))
 		printf("\nThe defaults do not work here.\n");
 	else if (dflt)
-		printf("\n%.2f times the defaults:\n",
+		printf("\n%.2f times as fast as the defaults:\n",
 		       best->median / dflt->median);
-	printf("%s", nalike > 1 ? "These are alike: " : "Best: ");
+	printf("%s", nalike > 1 ? "These are equally fast: " : "Best: ");
 	print_alike(t, n);
 }
 
@@ -193,7 +206,7 @@ static void json_settings(struct pen_text *j, const char *key,
 	pen__json_close(j, ']');
 }
 
-/* What would be tried. */
+/* Prints the candidates of a dry run. */
 int tune_print_plan(const struct tune *t)
 {
 	struct pen_text j = { 0 };

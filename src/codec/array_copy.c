@@ -1,15 +1,33 @@
 /*
- * From an array's bytes into a row: gather, transpose, swap. Axes that lie
- * next to each other in both are merged first; what is left is copied in
- * tiles of the axis that is fastest in the file and the axis that is fastest
- * in the row, so that every cache line fetched is used whole while it is
- * there. Works for any rank up to PEN_MAX_DIMS and allocates nothing.
+ * Copies an array into a row: gather, transpose, swap. Adjacent axes are merged
+ * first; the rest is copied in tiles of the fastest axis in the file and the
+ * fastest axis in the row, so that every cache line is used completely while it
+ * is cached. Works for any rank up to PEN_MAX_DIMS and allocates nothing.
  */
 #include "codec/array_copy.h"
 
 #include <string.h>
 
 #define TILE_BYTES 8192u
+
+int pen__parse_array(const char *dtype, const char *shape,
+		     struct pen_array *out, struct pen_err *err)
+{
+	size_t n = 0;
+	int rc;
+
+	*out = (struct pen_array){ 0 };
+	rc = pen__parse_dtype(dtype, &out->dtype, err);
+	if (rc || !shape)
+		return rc;
+	rc = pen__parse_shape(shape, out->shape, &out->ndim, err);
+	if (!rc && (!pen__shape_bytes(out->shape, out->ndim, out->dtype, &n) ||
+		    n > INT64_MAX))
+		rc = pen__fail(err, P_BAD_VALUE, "shape",
+			       "an array of this shape is too large");
+	out->nbytes = n;
+	return rc;
+}
 
 size_t pen__swap_size(enum pen_dtype t)
 {
@@ -62,8 +80,8 @@ swap_into(uint8_t *dst, const uint8_t *src, size_t n)
 }
 
 /*
- * item and swap are constants at every call below, so this is compiled once
- * per kind of item, each a tight loop without a branch on the kind.
+ * item and swap are constants at every call below, so each combination is
+ * compiled to a tight loop without branches on them.
  */
 static inline __attribute__((always_inline)) void
 tile_loop(const struct pen_tile *t, size_t item, size_t swap, uint8_t *dst,
@@ -136,13 +154,13 @@ static void copy_swapped(const struct pen_tile *t, size_t item, size_t swap,
 }
 
 /*
- * One tile of a transposition, by way of a buffer in the first-level cache:
- * lines of the file are read whole and once, lines of the row written whole
- * and once. Otherwise arrays whose sides are powers of two, as most are, would
- * throw their own lines out of the cache before they are used up.
+ * One tile of a transposition, through a buffer in the first-level cache: lines
+ * of the file are read completely and once, lines of the row are written
+ * completely and once. Otherwise arrays whose sides are powers of two, as is
+ * common, would evict their own lines from the cache before they are used up.
  */
-static void turn(const struct pen_tile *t, size_t item, size_t swap,
-		 uint8_t *dst, const uint8_t *src)
+static void transpose(const struct pen_tile *t, size_t item, size_t swap,
+		      uint8_t *dst, const uint8_t *src)
 {
 	uint8_t buf[TILE_BYTES];
 	const struct pen_tile b = {
@@ -165,7 +183,7 @@ static void one_tile(const struct pen_tile *t, size_t item, size_t swap,
 		     uint8_t *dst, const uint8_t *src)
 {
 	if (t->src_i == item && t->src_j != item && t->ni > 1)
-		turn(t, item, swap, dst, src);
+		transpose(t, item, swap, dst, src);
 	else if (swap < 2)
 		copy_same(t, item, dst, src);
 	else
@@ -175,12 +193,12 @@ static void one_tile(const struct pen_tile *t, size_t item, size_t swap,
 void pen__tile_copy(const struct pen_tile *t, size_t item, size_t swap,
 		    uint8_t *dst, const uint8_t *src)
 {
-	/* side * side * item <= TILE_BYTES for items of 1 to 32 bytes */
+	/* side * side * item <= TILE_BYTES for elements of 1 to 32 bytes */
 	const size_t side = item < 4 ? 64 : item < 16 ? 32 : 16;
-	/* lines that are only swapped stay whole */
+	/* lines that are only swapped are not split */
 	const size_t side_j = t->src_j == item ? t->nj : side;
 
-	/* no turn, no swap: whole lines */
+	/* neither transposed nor swapped: copy entire lines */
 	if (swap < 2 && t->src_j == item) {
 		for (size_t i = 0; i < t->ni; i++)
 			memcpy(dst + i * t->dst_i, src + i * t->src_i,
@@ -199,13 +217,13 @@ void pen__tile_copy(const struct pen_tile *t, size_t item, size_t swap,
 	}
 }
 
-/* Axes in row order: how many, how far apart in the file and in the row. */
+/* Axes in row order: lengths, and strides in the file and in the row. */
 struct axes {
 	unsigned n;
 	size_t len[PEN_MAX_DIMS], src[PEN_MAX_DIMS], dst[PEN_MAX_DIMS];
 };
 
-/* Axes of length 1 go, neighbours that step as one become one. */
+/* Drops axes of length 1, and merges neighbours with a common stride. */
 static void axes_init(struct axes *x, const struct pen_view *v,
 		      const int64_t *shape)
 {
@@ -239,7 +257,7 @@ static void axes_init(struct axes *x, const struct pen_view *v,
 	}
 }
 
-/* The axis to tile with the row's fastest: the one nearest in the file. */
+/* The axis to tile with the fastest of the row: the fastest in the file. */
 static unsigned other_axis(const struct axes *x)
 {
 	unsigned best = 0;
@@ -274,7 +292,7 @@ void pen__view_copy(const struct pen_view *v, const int64_t *shape,
 		t.src_i = x.src[other];
 		t.dst_i = x.dst[other];
 	}
-	/* Count through the axes that are in no tile, like an odometer. */
+	/* Iterate over the axes outside of tiles, like an odometer. */
 	do {
 		pen__tile_copy(&t, item, swap, (uint8_t *)dst + to, src + from);
 		for (i = x.n > 1 ? x.n - 1 : 0; i-- > 0;) {
@@ -293,7 +311,8 @@ void pen__view_copy(const struct pen_view *v, const int64_t *shape,
 
 uint64_t pen__view_span(const struct pen_view *v)
 {
-	/* A strided sample's items are v->n apart; the last one ends here. */
+	/* Elements of a strided sample are v->n apart; the last one ends here.
+	 */
 	const uint64_t item = pen_dtype_size(v->dtype);
 
 	return v->strided ? (v->row / item - 1) * v->n * item + item : v->row;

@@ -1,9 +1,8 @@
 /*
  * Bit packing in lanes: eight numbers are unpacked by the same shifts, so a
- * block is 32 steps without a branch, written out for every width. CPUs with
- * AVX2 do a step in one instruction each; the same code for vectors becomes
- * what others have. Exceptions are put right afterwards: at the width that
- * makes a block smallest they are few.
+ * block takes 32 branch-free steps, unrolled for every width. With AVX2 a step
+ * is one vector operation; the vector code compiles for other CPUs, too.
+ * Exceptions are patched afterwards: at the best width they are few.
  */
 #include "codec/bitpack.h"
 
@@ -14,7 +13,7 @@
 
 typedef uint32_t vec __attribute__((vector_size(4 * LANES)));
 
-/* Words of all lanes that hold n numbers of w bits. */
+/* Words of all lanes for n numbers of w bits. */
 static size_t words(size_t n, unsigned w)
 {
 	const size_t rows = (n + LANES - 1) / LANES;
@@ -61,7 +60,7 @@ static unsigned choose(const uint32_t *in, size_t n, size_t *nabove)
 	return width;
 }
 
-/* Lane by lane would be the same; row by row the lanes go side by side. */
+/* Row by row, so that the lanes are processed in parallel. */
 static void put_words(const uint32_t *in, size_t n, unsigned w, uint8_t *out)
 {
 	const uint32_t mask = w < 32 ? ((uint32_t)1 << w) - 1 : UINT32_MAX;
@@ -113,7 +112,7 @@ size_t pen__bitpack(const uint32_t *in, size_t n, uint8_t *out)
 
 /* ---- unpacking ---- */
 
-/* Heads checked: where the parts of a block are. */
+/* Parts of a block, after checking its head. */
 struct block {
 	unsigned w, log, nabove;
 	const uint8_t *words, *at, *part;
@@ -191,7 +190,7 @@ void pen__bitunpack_plain(struct pen_bytes *in, size_t n, uint32_t *out)
 
 	if (!take_block(in, n, &b))
 		return;
-	/* exceptions may be anywhere in a block, also past its numbers */
+	/* damaged exceptions may be past the numbers */
 	memset(out, 0, PEN_BITPACK * sizeof(*out));
 	put_plain(&b, n, out);
 	put_exceptions(&b, out);
@@ -202,7 +201,7 @@ void pen__bitunpack_plain(struct pen_bytes *in, size_t n, uint32_t *out)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define INLINE static inline __attribute__((always_inline))
 
-/* A whole block; w is a constant wherever this is called. */
+/* A full block; w is a constant at every call. */
 INLINE void unpack_width(const uint8_t *p, unsigned w, uint32_t *out)
 {
 	const uint32_t mask = w < 32 ? ((uint32_t)1 << w) - 1 : UINT32_MAX;
@@ -279,7 +278,7 @@ void pen__bitunpack(struct pen_bytes *in, size_t n, uint32_t *out)
 	if (!take_block(in, n, &b))
 		return;
 	if (words(n, b.w) < words(PEN_BITPACK, b.w)) {
-		/* the last block has fewer words than are looked at */
+		/* the last block has fewer words than are loaded */
 		memset(room, 0, sizeof(room));
 		memcpy(room, b.words, 4 * words(n, b.w));
 		b.words = room;

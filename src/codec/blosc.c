@@ -1,7 +1,7 @@
 /*
- * Blosc 1 buffers, through libblosc, on the calling thread alone. libblosc
- * takes its working memory by itself, per call, and dies when there is none: so
- * as much is asked for here first, and let go of again.
+ * Blosc 1 buffers through libblosc, on the calling thread only. libblosc
+ * allocates its working memory per call and crashes if that fails, so a test
+ * allocation of that size is made first.
  */
 #include <blosc.h>
 

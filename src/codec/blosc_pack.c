@@ -1,13 +1,13 @@
 /*
- * Blosc 1 with LZ4 and byte shuffle inside, as zarr's usual: on the calling
- * thread alone. libblosc takes its working memory by itself, per call, and dies
- * when there is none: as much is asked for here first.
+ * Blosc 1 with LZ4 and byte shuffle, the default of zarr, on the calling thread
+ * only. libblosc allocates its working memory per call and crashes if that
+ * fails, so a test allocation is made first.
  */
 #include <blosc.h>
 
 #include "codec/pack.h"
 
-#define ROOM ((size_t)32 << 20) /* for all threads that pack at once */
+#define ROOM ((size_t)32 << 20) /* for all threads together */
 
 static size_t blosc_pack(struct pen_scratch *s, const struct pen_pack *p,
 			 const void *in, size_t n, void *out, size_t cap)

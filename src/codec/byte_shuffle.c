@@ -1,8 +1,8 @@
 /*
- * Byte shuffle, done and undone, and HDF5's fletcher32. Items of 2, 4 and 8
- * bytes are woven together 16 at a time: in each step stream i and stream i +
- * half are interleaved into one of items twice as wide, which is what vector
- * units can do in one instruction, and the compiler knows how on each machine.
+ * Byte shuffle in both directions, and HDF5's fletcher32. Elements of 2, 4 and
+ * 8 bytes are interleaved 16 at a time: each step interleaves stream i and
+ * stream i + half into one of elements twice as wide, which is one vector
+ * instruction on most CPUs.
  */
 #include "codec/byte_shuffle.h"
 
@@ -22,7 +22,8 @@ static vec high(vec a, vec b)
 				       28, 13, 29, 14, 30, 15, 31);
 }
 
-/* 16 items of `item` (2, 4, 8) bytes, from place `at` of their streams. */
+/* 16 elements of `item` (2, 4, 8) bytes, from position `at` of their streams.
+ */
 static inline void weave(size_t item, const uint8_t *const *in, size_t at,
 			 uint8_t *out)
 {
@@ -31,7 +32,7 @@ static inline void weave(size_t item, const uint8_t *const *in, size_t at,
 	for (size_t i = 0; i < item; i++)
 		memcpy(&a[i], in[i] + at, 16);
 	/* Each round halves the number of streams and doubles their length:
-	 * stream i's part j is at a[i * parts + j]. */
+	 * part j of stream i is a[i * parts + j]. */
 	for (size_t n = item, parts = 1; n > 1; n /= 2, parts *= 2) {
 		for (size_t i = 0; i < n / 2; i++) {
 			for (size_t j = 0; j < parts; j++) {
@@ -47,7 +48,7 @@ static inline void weave(size_t item, const uint8_t *const *in, size_t at,
 	memcpy(out, a, item * 16);
 }
 
-/* The loop is written out per width, so that weave() has no loops left. */
+/* One loop per width, so that weave() is unrolled completely. */
 static size_t woven(size_t item, const uint8_t *const *in, size_t count,
 		    uint8_t *out)
 {
@@ -93,8 +94,8 @@ void pen__unshuffle(size_t item, const uint8_t *in, size_t n, uint8_t *out)
 		memcpy(out + count * item, in + count * item, n % item);
 }
 
-/* A run of items that stays in the first cache while each of its streams is
- * picked out. */
+/* Elements per run, which stays in the first-level cache while its streams are
+ * extracted. */
 #define RUN ((size_t)2048)
 
 void pen__shuffle(size_t item, const uint8_t *in, size_t n, uint8_t *out)
@@ -122,7 +123,7 @@ bool pen__fletcher32_ok(const uint8_t *p, size_t n, const uint8_t sum[4])
 	uint32_t a = 0, b = 0, got;
 
 	for (size_t left = n / 2; left;) {
-		/* 360 sums of 16 bits fit in 32 bits, twice over */
+		/* 360 steps do not overflow 32 bits, not even in b */
 		size_t run = left < 360 ? left : 360;
 
 		left -= run;

@@ -1,6 +1,6 @@
 /*
- * Heads and blocks of what is packed: checksum and way of packing in front of
- * both places and numbers.
+ * Heads and blocks: checksum and packing method precede both places and
+ * numbers.
  */
 #include "codec/cellpack_int.h"
 
@@ -43,13 +43,13 @@ int pen__cellpack_open(struct pen_bytes *in, unsigned most, const char **why)
 	const unsigned how = pen__take_u8(in);
 	const uint64_t none = pen__take_le(in, 3);
 
-	*why = "is not what was packed: its checksum differs";
+	*why = "damaged: the checksum differs";
 	if (in->bad || crc != pen__crc32c(0, p + 4, len - 4))
 		return -1;
-	*why = "is packed in a way this version does not know";
+	*why = "the packing method is unknown to this version";
 	if (how > most || none)
 		return -1;
-	*why = "is damaged, though its checksum is right";
+	*why = "damaged, although the checksum matches";
 	return (int)how;
 }
 
@@ -64,7 +64,7 @@ bool pen__cellpack_narrow(const uint32_t *in, uint64_t add, size_t n,
 	uvec all = { 0 }, a, b;
 	size_t i = 0;
 
-	/* what does not fit has some upper bit, or its sum has */
+	/* a number or sum that does not fit has a higher bit set */
 	for (; width == 2 && i + 8 <= n; i += 8) {
 		memcpy(&a, in + i, sizeof(a));
 		memcpy(&b, in + i + 4, sizeof(b));

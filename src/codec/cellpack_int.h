@@ -1,4 +1,4 @@
-/* What packing of places and of numbers share. */
+/* Shared by the packing of places and of numbers. */
 #ifndef PEN_CODEC_CELLPACK_INT_H
 #define PEN_CODEC_CELLPACK_INT_H
 
@@ -26,7 +26,7 @@ static inline uint64_t start_of(const struct pen_cellrows *r, uint64_t row)
 	return at;
 }
 
-/* Where row `row` ends; the last one goes on for ever. */
+/* End of row `row`; the last one has none. */
 static inline uint64_t row_end(const struct pen_cellrows *r, uint32_t row)
 {
 	if (row >= r->nrows)
@@ -36,23 +36,22 @@ static inline uint64_t row_end(const struct pen_cellrows *r, uint32_t row)
 
 /* n <= BLOCK numbers, as a block of bitpack.h. */
 void pen__cellpack_block(const uint32_t *, size_t n, struct pen_buf *out);
-/* What begins with a head: where it begins, and what is put there in the
- * end. */
+/* Reserves a head, and fills it in at the end. */
 size_t pen__cellpack_begin(struct pen_buf *out);
 void pen__cellpack_end(struct pen_buf *out, size_t at, unsigned how);
-/* How it is packed, `in` standing behind the head; -1 when that is none. */
+/* The packing method; `in` is positioned after the head. -1: invalid head. */
 int pen__cellpack_open(struct pen_bytes *in, unsigned most, const char **why);
 
-/* n <= BLOCK numbers of 32 bits become ones of 8 or 16: those of in[i] + add.
- * False when one does not fit. */
+/* Converts n <= BLOCK 32-bit numbers in[i] + add to 8 or 16 bits. False if one
+ * does not fit. */
 bool pen__cellpack_narrow(const uint32_t *in, uint64_t add, size_t n,
 			  unsigned width, uint8_t *out);
 
-/* Tables: see cellpack.h. False when they do not pay, or memory ran out; out
- * is as it was then. */
+/* Tables: see cellpack.h. False if they do not save space, or memory is short;
+ * out is unchanged then. */
 bool pen__tables_pack(const struct pen_cellrows *, size_t item,
 		      const uint8_t *values, uint32_t n, struct pen_buf *out);
-/* in->bad when they are none. */
+/* Sets in->bad if the bytes are not tables. */
 void pen__tables_unpack(const struct pen_cellnumbers *, struct pen_bytes *in);
 
 #endif

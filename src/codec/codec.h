@@ -1,7 +1,7 @@
 /*
- * Decompressors by name, for formats whose files say which one they used. A
- * codec whose library was not there at build time is not in the table, and
- * pen__codec_absent() says which library that is.
+ * Decompressors by name, for formats whose files name their codec. If the
+ * library of a codec was missing at build time, the codec is not in the table,
+ * and pen__codec_absent() returns the library.
  */
 #ifndef PEN_CODEC_CODEC_H
 #define PEN_CODEC_CODEC_H
@@ -10,16 +10,16 @@
 
 struct pen_codec {
 	const char *name;
-	/* The most bytes one byte can become: a declared size beyond that is
-	 * a lie, and nothing is allocated for it. */
+	/* Maximum expansion of one byte: larger declared sizes are rejected
+	 * before anything is allocated. */
 	uint32_t ratio;
-	/* All of in, to at most cap bytes: *got of them. Returns 0,
-	 * PEN_EDATA, or PEN_ENOMEM. */
+	/* Decompresses in to at most cap bytes, *got of them. Returns 0,
+	 * PEN_EDATA or PEN_ENOMEM. */
 	int (*unpack)(struct pen_scratch *, const void *in, size_t n, void *out,
 		      size_t cap, size_t *got);
 };
 
 const struct pen_codec *pen__codec_find(const char *name); /* NULL: none */
-const char *pen__codec_absent(const char *name);	   /* NULL: not that */
+const char *pen__codec_absent(const char *name); /* NULL: not missing */
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * CRC-32C. CPUs with SSE 4.2 have an instruction for eight bytes of it with a
- * latency of three cycles and a throughput of one, so three lanes are worked
- * on at a time and joined by a carry-less multiplication. Others go by table,
- * a byte at a time: right everywhere, fast nowhere.
+ * CRC-32C. SSE 4.2 has an instruction for eight bytes with a latency of three
+ * cycles and a throughput of one, so three lanes are processed in parallel and
+ * joined by a carry-less multiplication. Other CPUs use a table, one byte at a
+ * time.
  */
 #include "codec/crc32c.h"
 
@@ -71,10 +71,11 @@ uint32_t pen__crc32c_table(uint32_t crc, const void *p, size_t n)
 #define HW __attribute__((target("sse4.2,pclmul")))
 
 /*
- * Lanes of `len` bytes. k2 moves the first lane's crc past the two others, k1
- * the second's past one: x^(16 len - 33) and x^(8 len - 33) mod P, bits
- * reversed. The 33 is 32 for the crc32 of the joined word, which multiplies
- * by x^32, and one because a product of reversed words is off by one bit.
+ * Lanes of `len` bytes. k2 moves the crc of the first lane past the two others,
+ * k1 that of the second past one: x^(16 len - 33) and x^(8 len - 33) mod P,
+ * bits reversed. The 33 is 32 for the crc32 of the joined word, which
+ * multiplies by x^32, plus one because a product of reversed words is off by
+ * one bit.
  */
 struct lanes {
 	size_t len;
@@ -91,7 +92,7 @@ static inline uint64_t word_at(const uint8_t *p)
 	return v;
 }
 
-/* Lane crcs c0 and c1, moved to where the third lane's last word ends. */
+/* Lane crcs c0 and c1, moved to the last word of the third lane. */
 HW static inline uint64_t join(uint64_t c0, uint64_t c1, const struct lanes *l)
 {
 	const __m128i k2 = _mm_cvtsi32_si128((int)l->k2);

@@ -1,4 +1,4 @@
-/* CRC-32C (Castagnoli): what TFRecord and zarr protect their bytes with. */
+/* CRC-32C (Castagnoli), used by TFRecord and zarr. */
 #ifndef PEN_CODEC_CRC32C_H
 #define PEN_CODEC_CRC32C_H
 
@@ -7,12 +7,12 @@
 
 /* Continues from crc (0 to start). Any thread. */
 uint32_t pen__crc32c(uint32_t crc, const void *p, size_t n);
-/* The same by table, whatever the CPU has: what the other is tested against. */
+/* The same by table: reference for tests. */
 uint32_t pen__crc32c_table(uint32_t crc, const void *p, size_t n);
 
 /*
- * As TFRecord stores it: turned and moved, because the crc of bytes that
- * contain their own crc says nothing.
+ * Masked as in TFRecord, because the crc of bytes that include their own crc is
+ * meaningless.
  */
 static inline uint32_t pen__crc32c_mask(uint32_t crc)
 {

@@ -1,7 +1,7 @@
 /*
- * Raw deflate and crc32 through libdeflate, which is two to three times as
- * fast as zlib because it works on whole buffers. That is also what it
- * refuses: streaming. Every unit here has a known size, so none is needed.
+ * Raw deflate and crc32 through libdeflate, which is two to three times as fast
+ * as zlib because it works on entire buffers. It cannot stream, which is not
+ * needed: every unit has a known size.
  */
 #include "codec/deflate.h"
 
@@ -12,11 +12,11 @@
 
 uint32_t pen__crc32(uint32_t crc, const void *p, size_t n)
 {
-	/* libdeflate takes a NULL buffer as "start anew" */
+	/* libdeflate restarts the crc on a NULL buffer */
 	return n ? libdeflate_crc32(crc, p, n) : crc;
 }
 
-static struct libdeflate_decompressor *inflater(struct pen_scratch *s)
+struct libdeflate_decompressor *pen__inflater(struct pen_scratch *s)
 {
 	if (!s->inflater && !pen__mem_tick())
 		s->inflater = libdeflate_alloc_decompressor();
@@ -26,8 +26,8 @@ static struct libdeflate_decompressor *inflater(struct pen_scratch *s)
 int pen__inflate(struct pen_scratch *s, const void *in, size_t in_len,
 		 void *out, size_t out_len)
 {
-	struct libdeflate_decompressor *d = inflater(s);
-	char none = 0; /* an address for what is empty */
+	struct libdeflate_decompressor *d = pen__inflater(s);
+	char none = 0; /* a valid address for empty buffers */
 
 	if (!d)
 		return PEN_ENOMEM;
@@ -40,7 +40,7 @@ int pen__inflate(struct pen_scratch *s, const void *in, size_t in_len,
 
 int pen__gunzip(struct pen_scratch *s, struct pen_gunzip *g)
 {
-	struct libdeflate_decompressor *d = inflater(s);
+	struct libdeflate_decompressor *d = pen__inflater(s);
 
 	if (!d)
 		return PEN_ENOMEM;
@@ -58,7 +58,7 @@ int pen__gunzip(struct pen_scratch *s, struct pen_gunzip *g)
 int pen__inflate_start(struct pen_scratch *s, const void *in, size_t in_len,
 		       void *out, size_t out_len)
 {
-	struct libdeflate_decompressor *d = inflater(s);
+	struct libdeflate_decompressor *d = pen__inflater(s);
 	size_t got;
 
 	if (!d)
@@ -66,8 +66,8 @@ int pen__inflate_start(struct pen_scratch *s, const void *in, size_t in_len,
 	if (!in_len || !out_len)
 		return 0;
 	memset(out, 0, out_len);
-	/* The usual outcome is "not enough room" or "not enough input". The
-	 * bytes decoded until then have been written all the same. */
+	/* The usual result is "not enough room" or "not enough input". The
+	 * bytes decoded so far have been written. */
 	(void)libdeflate_deflate_decompress(d, in, in_len, out, out_len, &got);
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* Deflate in a gzip member (RFC 1952), its CRC checked by libdeflate. */
+/* Deflate in a gzip member (RFC 1952); libdeflate verifies its CRC. */
 #include <libdeflate.h>
 
 #include "codec/codec.h"
@@ -7,11 +7,11 @@
 static int gzip_unpack(struct pen_scratch *s, const void *in, size_t n,
 		       void *out, size_t cap, size_t *got)
 {
-	if (!s->inflater && !pen__mem_tick())
-		s->inflater = libdeflate_alloc_decompressor();
-	if (!s->inflater)
+	struct libdeflate_decompressor *d = pen__inflater(s);
+
+	if (!d)
 		return PEN_ENOMEM;
-	return libdeflate_gzip_decompress(s->inflater, in, n, out, cap, got) ==
+	return libdeflate_gzip_decompress(d, in, n, out, cap, got) ==
 			       LIBDEFLATE_SUCCESS
 		       ? 0
 		       : PEN_EDATA;

@@ -1,4 +1,4 @@
-/* Deflate without a wrapper (RFC 1951), as zip archives have it. */
+/* Deflate without a wrapper (RFC 1951), as in zip archives. */
 #include <libdeflate.h>
 
 #include "codec/codec.h"
@@ -7,12 +7,12 @@
 static int inflate_unpack(struct pen_scratch *s, const void *in, size_t n,
 			  void *out, size_t cap, size_t *got)
 {
-	if (!s->inflater && !pen__mem_tick())
-		s->inflater = libdeflate_alloc_decompressor();
-	if (!s->inflater)
+	struct libdeflate_decompressor *d = pen__inflater(s);
+
+	if (!d)
 		return PEN_ENOMEM;
-	return libdeflate_deflate_decompress(s->inflater, in, n, out, cap,
-					     got) == LIBDEFLATE_SUCCESS
+	return libdeflate_deflate_decompress(d, in, n, out, cap, got) ==
+			       LIBDEFLATE_SUCCESS
 		       ? 0
 		       : PEN_EDATA;
 }

@@ -1,7 +1,7 @@
 /*
- * LZF, the fast compressor that h5py brings along: runs of literals and
- * references back by up to 8 KiB. Written here, because no library has it as
- * h5py does. Packing is plain: one hash table, no lazy matching.
+ * LZF, the fast compressor bundled with h5py: runs of literals and back
+ * references of up to 8 KiB. Implemented here, because no library offers h5py's
+ * variant. Compression is simple: one hash table, no lazy matching.
  */
 #include "codec/lzf.h"
 
@@ -46,7 +46,7 @@ static int lzf_unpack(struct pen_scratch *s, const void *in, size_t n,
 			o += len;
 			continue;
 		}
-		/* it overlaps what it writes: that is how runs are made */
+		/* overlaps its destination: repeats a pattern */
 		for (; len; len--, o++)
 			*o = *(o - back);
 	}
@@ -59,7 +59,7 @@ static int lzf_unpack(struct pen_scratch *s, const void *in, size_t n,
 #define LONGEST 264
 #define MOST_LITERALS 32
 
-/* Literals [from, to) in runs; the place behind them, or NULL: no room. */
+/* Writes literals [from, to) in runs. Returns the end, or NULL: no room. */
 static uint8_t *put_literals(const uint8_t *from, const uint8_t *to, uint8_t *o,
 			     const uint8_t *limit)
 {
@@ -99,7 +99,7 @@ size_t pen__lzf_pack(const void *in, size_t n, void *out, size_t cap)
 	const uint8_t *const start = in, *const end = start + n;
 	const uint8_t *p = start, *pending = start;
 	uint8_t *o = out, *const limit = o + cap;
-	uint32_t last[1 << HASH_BITS] = { 0 }; /* place + 1 */
+	uint32_t last[1 << HASH_BITS] = { 0 }; /* position + 1 */
 
 	while (o && end - p > 2 && n < UINT32_MAX) {
 		const uint32_t three = (uint32_t)p[0] << 16 | p[1] << 8 | p[2];

@@ -1,9 +1,9 @@
 /*
- * The reader of the npy header. The dictionary in it is Python source; this
- * is a strict parser of just the form NumPy has ever written (either quotes,
- * any key order, trailing commas, Python 2's long integers), which cannot be
- * made to evaluate anything. Types that are not numbers are refused by name,
- * Python objects above all: reading those means running a pickle.
+ * Parser of the npy header. The dictionary in it is Python source; this strict
+ * parser accepts only the forms that NumPy has written (either quotes, any key
+ * order, trailing commas, Python 2's long integers) and cannot evaluate
+ * anything. Types that are not numeric are rejected by name, above all Python
+ * objects: reading them means running a pickle.
  */
 #include "codec/npy_header.h"
 
@@ -21,21 +21,21 @@ struct parser {
 	const char *where;
 	struct pen_err *err;
 	struct pen_npy *out;
-	const char *refused; /* why this type is not read */
-	uint64_t item;	     /* bytes of an item, 0 when not known */
+	const char *refused; /* why this type is not supported */
+	uint64_t item;	     /* bytes per element; 0 if unknown */
 	char descr[32];
 };
 
 static int damaged(struct parser *p, const char *what)
 {
-	return pen__fail(p->err, PEN_EDATA, p->where, "npy header: %s", what);
+	return pen__fail(p->err, P_DAMAGED, p->where, "npy header: %s", what);
 }
 
-/* Something else than what comes next was expected. */
+/* Reports what was expected, and the text found instead. */
 static int unexpected(struct parser *p, const char *what)
 {
-	return pen__fail(p->err, PEN_EDATA, p->where,
-			 "npy header: %s, but there is %s", what,
+	return pen__fail(p->err, P_DAMAGED, p->where,
+			 "npy header: expected %s, found %s", what,
 			 pen__quoted(p->b.p, pen__bytes_left(&p->b)).s);
 }
 
@@ -55,7 +55,7 @@ static bool accept(struct parser *p, int c)
 	return true;
 }
 
-/* A string without escapes, of printable ASCII, into buf. */
+/* Parses a string of printable ASCII without escapes into buf. */
 static bool string(struct parser *p, char *buf, size_t cap)
 {
 	const int quote = peek_char(p);
@@ -89,7 +89,7 @@ static bool word(struct parser *p, const char *w)
 	return true;
 }
 
-/* Steps over a list or tuple (a structured type), strings and all. */
+/* Skips a list or tuple (a structured type), including strings. */
 static bool skip_nested(struct parser *p)
 {
 	unsigned depth = 0;
@@ -114,7 +114,7 @@ static bool skip_nested(struct parser *p)
 	return false;
 }
 
-/* NumPy's codes, with kind and size or as one character. */
+/* NumPy's type codes: kind and size, or one character. */
 static const struct {
 	const char *code;
 	enum pen_dtype dtype;
@@ -133,7 +133,7 @@ static const struct {
 	{ "G", PEN_C160 },
 };
 
-/* Up to 6 digits, and then nothing, or a unit in brackets. */
+/* Up to 6 digits, optionally followed by a unit in brackets. */
 static bool item_size(const char *s, bool unit, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -146,9 +146,9 @@ static bool item_size(const char *s, bool unit, uint64_t *out)
 }
 
 /*
- * Kinds there are in NumPy, but not here. Written just as NumPy does, or it
- * is damage: so that a flipped bit in a numeric type is not taken for one of
- * these, which npz leaves out.
+ * NumPy types that are not supported. They must be written exactly as NumPy
+ * does, so that a flipped bit in a numeric type counts as damage and not as one
+ * of these, which npz skips.
  */
 static bool refused_type(struct parser *p, char order, const char *kind)
 {
@@ -157,26 +157,28 @@ static bool refused_type(struct parser *p, char order, const char *kind)
 
 	switch (*kind) {
 	case 'O':
-		p->refused = "holds Python objects (pickle), which are never "
-			     "read: they can run code";
+		p->refused = "the array contains Python objects (pickle), "
+			     "which are never read because they can run code";
 		return order == '|' && (!kind[1] || (sized && n % 4 == 0));
 	case 'S':
 	case 'a':
-		p->refused = "holds byte strings";
+		p->refused = "the array contains byte strings";
 		p->item = n;
 		return order == '|' && sized;
 	case 'U':
-		p->refused = "holds Unicode strings";
+		p->refused = "the array contains Unicode strings";
 		p->item = n * 4;
 		return order != '|' && sized;
 	case 'V':
-		p->refused = "holds raw void items";
+		p->refused = "the array contains void elements";
 		p->item = n;
 		return order == '|' && sized;
 	case 'M':
 	case 'm':
-		p->refused = *kind == 'M' ? "holds dates (datetime64)"
-					  : "holds durations (timedelta64)";
+		p->refused =
+			*kind == 'M'
+				? "the array contains dates (datetime64)"
+				: "the array contains durations (timedelta64)";
 		p->item = n;
 		return order != '|' && sized && n == 8;
 	}
@@ -191,12 +193,14 @@ static int descr(struct parser *p)
 	char order = '|';
 
 	if (c == '[' || c == '(') {
-		p->refused = c == '[' ? "has a structured dtype (records)"
-				      : "has a sub-array dtype";
-		return skip_nested(p) ? 0 : damaged(p, "'descr' has no end");
+		p->refused =
+			c == '[' ? "the array has a structured dtype (records)"
+				 : "the array has a sub-array dtype";
+		return skip_nested(p) ? 0
+				      : damaged(p, "'descr' is not terminated");
 	}
 	if (!string(p, p->descr, sizeof(p->descr)))
-		return unexpected(p, "'descr' should be a string");
+		return unexpected(p, "a string for 'descr'");
 	if (strchr("<>|=", *s) && *s)
 		order = *s++;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
@@ -209,11 +213,11 @@ static int descr(struct parser *p)
 	}
 	if (refused_type(p, order, s))
 		return 0;
-	return pen__fail(p->err, PEN_EDATA, p->where,
-			 "npy header: there is no dtype '%s'", p->descr);
+	return pen__fail(p->err, P_DAMAGED, p->where,
+			 "npy header: unknown dtype '%s'", p->descr);
 }
 
-/* A non-negative integer that fits int64_t; Python 2 ended some in L. */
+/* A non-negative integer that fits int64_t; Python 2 may append L. */
 static bool integer(struct parser *p, int64_t *out)
 {
 	int64_t v = 0;
@@ -223,7 +227,7 @@ static bool integer(struct parser *p, int64_t *out)
 		return false;
 	if (c == '0' && pen__bytes_left(&p->b) > 1 && p->b.p[1] >= '0' &&
 	    p->b.p[1] <= '9')
-		return false; /* Python has no 03 */
+		return false; /* leading zeros are invalid in Python */
 	for (; p->b.p < p->b.end; p->b.p++) {
 		c = *p->b.p;
 		if (c < '0' || c > '9')
@@ -244,15 +248,14 @@ static int shape(struct parser *p)
 	bool comma = true;
 
 	if (!accept(p, '('))
-		return unexpected(p, "'shape' should be a tuple");
+		return unexpected(p, "a tuple for 'shape'");
 	while (!accept(p, ')')) {
 		if (!comma)
-			return unexpected(p,
-					  "'shape' should have a comma or )");
+			return unexpected(p, "a comma or ) in 'shape'");
 		if (a->ndim == PEN_MAX_DIMS)
 			return damaged(p, "'shape' has more than 32 axes");
 		if (!integer(p, &a->shape[a->ndim++]))
-			return unexpected(p, "'shape' should have a size");
+			return unexpected(p, "a length in 'shape'");
 		comma = accept(p, ',');
 	}
 	if (a->ndim == 1 && !comma)
@@ -267,14 +270,14 @@ static int entry(struct parser *p, unsigned *seen)
 	unsigned k = 0;
 
 	if (!string(p, key, sizeof(key)) || !accept(p, ':'))
-		return unexpected(p, "expected 'key':");
+		return unexpected(p, "'key':");
 	while (k < 3 && strcmp(keys[k], key) != 0)
 		k++;
 	if (k == 3)
-		return pen__fail(p->err, PEN_EDATA, p->where,
+		return pen__fail(p->err, P_DAMAGED, p->where,
 				 "npy header: unknown key '%s'", key);
 	if (*seen & 1u << k)
-		return damaged(p, "a key comes twice");
+		return damaged(p, "a key occurs twice");
 	*seen |= 1u << k;
 	if (k == 0)
 		return descr(p);
@@ -282,7 +285,7 @@ static int entry(struct parser *p, unsigned *seen)
 		return shape(p);
 	p->out->a.fortran = word(p, "True");
 	if (!p->out->a.fortran && !word(p, "False"))
-		return unexpected(p, "'fortran_order' should be True or False");
+		return unexpected(p, "True or False for 'fortran_order'");
 	return 0;
 }
 
@@ -293,25 +296,25 @@ static int dictionary(struct parser *p)
 	int rc;
 
 	if (!accept(p, '{'))
-		return unexpected(p, "should begin with {");
+		return unexpected(p, "{");
 	while (!accept(p, '}')) {
 		if (!comma)
-			return unexpected(p, "expected , or }");
+			return unexpected(p, ", or }");
 		rc = entry(p, &seen);
 		if (rc < 0)
 			return rc;
 		comma = accept(p, ',');
 	}
 	if (seen != 7)
-		return damaged(p, "lacks descr, fortran_order or shape");
+		return damaged(p, "descr, fortran_order or shape is missing");
 	if (peek_char(p) != -1)
-		return unexpected(p, "should end with }");
+		return unexpected(p, "the end of the header");
 	return 0;
 }
 
 /*
- * The product over axes that are not 0 must fit as well: so no stride that
- * is ever computed from this shape overflows, not even in an empty array.
+ * The product over non-zero axes must fit as well, so that no stride computed
+ * from this shape overflows, even in an empty array.
  */
 static bool array_bytes(const struct pen_array *a, uint64_t item, uint64_t *out)
 {
@@ -333,9 +336,9 @@ static int check_size(struct parser *p, uint64_t size)
 	const uint64_t have = size - o->a.at;
 
 	if (!array_bytes(&o->a, p->item, &o->a.nbytes))
-		return damaged(p, "'shape' is larger than any file");
+		return damaged(p, "the size of 'shape' overflows 64 bits");
 	if (o->a.nbytes > have)
-		return pen__fail(p->err, PEN_EDATA, p->where,
+		return pen__fail(p->err, P_TRUNCATED, p->where,
 				 "truncated: %" PRIu64 " of %" PRIu64
 				 " data bytes are missing",
 				 o->a.nbytes - have, o->a.nbytes);
@@ -355,7 +358,7 @@ static int parse(struct pen_peek *pk, const uint8_t *bytes, size_t len,
 	rc = dictionary(&p);
 	if (rc < 0)
 		return rc;
-	/* objects are pickled, so their size says nothing; nor do records' */
+	/* pickled objects and records have no predictable size */
 	if (p.item) {
 		rc = check_size(&p, pk->size);
 		if (rc < 0)
@@ -364,12 +367,14 @@ static int parse(struct pen_peek *pk, const uint8_t *bytes, size_t len,
 	if (!p.refused)
 		return 0;
 	if (p.item && out->extra)
-		return damaged(&p, "dtype and size do not fit");
-	return pen__fail(err, PEN_ENOTSUP, pk->name,
-			 "%s; numeric arrays are read", p.refused);
+		return damaged(&p,
+			       "the dtype does not match the size of the data");
+	return pen__fail(err, P_UNSUPPORTED_TYPE, pk->name,
+			 "%s; only numeric arrays are supported", p.refused);
 }
 
-/* Magic, version and length: 0 and the header's whole length, or an error. */
+/* Checks magic, version and length. Returns 0 and the length of the header, or
+ * an error. */
 static int preamble(const struct pen_peek *pk, const uint8_t *bytes, size_t n,
 		    struct pen_npy *out, struct pen_err *err)
 {
@@ -379,32 +384,33 @@ static int preamble(const struct pen_peek *pk, const uint8_t *bytes, size_t n,
 	uint64_t len;
 
 	if (!magic || memcmp(magic, "\x93NUMPY", 6) != 0)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "not an npy file: it begins with %s, not with "
-				 "'\\x93NUMPY'",
+		return pen__fail(err, P_NOT_THIS_FORMAT, pk->name,
+				 "not an npy file: it starts with %s instead "
+				 "of '\\x93NUMPY'",
 				 pen__quoted(bytes, n < 8 ? n : 8).s);
 	out->major = pen__take_u8(&b);
 	minor = pen__take_u8(&b);
 	len = pen__take_le(&b, out->major == 1 ? 2 : 4);
 	len += out->major == 1 ? 10 : 12;
 	if (b.bad)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "truncated inside the npy header");
+		return pen__fail(err, P_TRUNCATED, pk->name,
+				 "truncated within the npy header");
 	if (out->major < 1 || out->major > 3 || minor)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "npy version %u.%u is not known (1.0, 2.0 and "
-				 "3.0 are)",
+		return pen__fail(err, P_NOT_THIS_FORMAT, pk->name,
+				 "npy version %u.%u is not supported (1.0, 2.0 "
+				 "and 3.0 are)",
 				 out->major, minor);
 	if (len > pk->size)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "truncated: the npy header says it has "
-				 "%" PRIu64 " bytes, the file has %" PRIu64,
+		return pen__fail(err, P_TRUNCATED, pk->name,
+				 "truncated: the npy header has %" PRIu64
+				 " bytes, but the file has %" PRIu64,
 				 len, pk->size);
 	if (len > LONGEST)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "an npy header of %" PRIu64 " bytes is longer "
-				 "than any NumPy writes for numbers",
-				 len);
+		return pen__fail(
+			err, P_DAMAGED, pk->name,
+			"an npy header of %" PRIu64
+			" bytes is longer than NumPy writes for numeric arrays",
+			len);
 	out->a.at = len;
 	return 0;
 }

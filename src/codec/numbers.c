@@ -1,8 +1,8 @@
 /*
  * Numbers of rows, or of a column. Counts are nearly all 1 to 15, whatever
- * type they have, and take a few bits; what was counts before it was
- * normalized still has few values in every row (tables.c). Other numbers are
- * stored by planes of bytes, deflated when that helps, or as they are.
+ * their type, and take a few bits; normalised counts still have few distinct
+ * values per row (tables.c). Other numbers are stored as byte planes, deflated
+ * if that helps, or unchanged.
  */
 #include <math.h>
 
@@ -35,8 +35,8 @@ static bool take_halves(const uint8_t *p, size_t n, int64_t *out)
 	     pen__half_to_double(x));
 }
 
-/* n <= BLOCK numbers, when all are integers that come back the same. A zero
- * below zero does not. */
+/* Converts n <= BLOCK numbers if all are integers that can be restored exactly,
+ * which excludes negative zero. */
 static bool take_integers(enum pen_dtype t, const uint8_t *p, size_t n,
 			  int64_t *out)
 {
@@ -72,7 +72,7 @@ static bool take_integers(enum pen_dtype t, const uint8_t *p, size_t n,
 	}
 }
 
-/* From which to which, when all are integers and not too far apart. */
+/* Minimum and maximum, if all are integers in a range of 32 bits. */
 static bool find_range(enum pen_dtype t, const uint8_t *p, uint32_t count,
 		       int64_t range[2])
 {
@@ -112,7 +112,7 @@ static void put_integers(enum pen_dtype t, const uint8_t *p, uint32_t count,
 	}
 }
 
-/* false: not smaller than they are, or no memory to see */
+/* false: not smaller, or no memory */
 static bool put_deflated(const uint8_t *p, size_t n, size_t item,
 			 struct pen_buf *out)
 {
@@ -133,8 +133,8 @@ static bool put_deflated(const uint8_t *p, size_t n, size_t item,
 	return got > 0;
 }
 
-/* What takes more than half of its bytes as integers may be text. Inflating
- * is slow, and has to be worth it. */
+/* Integers that take more than half of their bytes may be text. Inflating is
+ * slow, so it must save enough. */
 static unsigned choose_values(const struct pen_cellrows *r, enum pen_dtype t,
 			      const uint8_t *values, uint32_t count,
 			      struct pen_buf *out, int64_t range[2])
@@ -196,7 +196,7 @@ void pen__numbers_pack(const struct pen_cellrows *r, enum pen_dtype t,
 typedef int32_t ivec __attribute__((vector_size(16)));
 typedef float fvec __attribute__((vector_size(16)));
 
-/* What most chunks are made of. */
+/* The type of most chunks. */
 static void put_floats(const uint32_t *v, int32_t least, size_t n, uint8_t *out)
 {
 	size_t i = 0;

@@ -1,7 +1,7 @@
 /*
- * Packing that needs no library beyond libdeflate, and finding all that does.
- * A compressor's state is kept by the thread, as making it costs more than
- * packing a small chunk.
+ * Compressors that need only libdeflate, and the lookup of all others. A thread
+ * keeps the state of a compressor, because creating it costs more than
+ * compressing a small chunk.
  */
 #include "codec/pack.h"
 

@@ -1,7 +1,7 @@
 /*
- * Places of numbers in their rows. Genes of a cell lie some steps apart, which
- * take a few bits each, row after row without a border in between. Where rows
- * are out of order steps may take more than the places themselves.
+ * Places of numbers in their rows. The distances between the genes of a cell
+ * take a few bits each and are stored across rows without separators. If rows
+ * are not sorted, distances may take more space than the places.
  */
 #include "codec/cellpack_int.h"
 
@@ -49,7 +49,7 @@ static bool is_sorted(const struct pen_cellrows *r, const uint32_t *places,
 	return true;
 }
 
-/* Steps, unless rows are out of order and it does not pay. */
+/* Steps, unless rows are not sorted and places are smaller. */
 static unsigned choose_places(const struct pen_cellrows *r,
 			      const uint32_t *places, uint32_t n,
 			      struct pen_buf *out)
@@ -84,7 +84,7 @@ void pen__places_pack(const struct pen_cellrows *r, const uint32_t *places,
 
 typedef uint32_t uvec __attribute__((vector_size(16)));
 
-/* Where n steps lead from `last`; four are added up side by side. */
+/* Sums n steps, starting at `last`, four at a time. */
 static uint32_t walk(const uint32_t *step, uint32_t n, uint32_t last,
 		     uint32_t *out)
 {
@@ -106,14 +106,14 @@ static uint32_t walk(const uint32_t *step, uint32_t n, uint32_t last,
 	return last;
 }
 
-/* Blocks of places on their way out. */
+/* State of unpacking blocks of places. */
 struct taking {
 	const struct pen_cellplaces *c;
 	uint32_t last, row;
 	uint64_t end; /* of the row */
 };
 
-/* n steps become places, beginning anew where a row does. */
+/* Converts n steps to places, restarting at every row. */
 static void add_steps(struct taking *t, const uint32_t *v, uint32_t n,
 		      uint64_t at, uint32_t *out)
 {
@@ -122,7 +122,7 @@ static void add_steps(struct taking *t, const uint32_t *v, uint32_t n,
 	while (i < n) {
 		uint32_t stop = n;
 
-		/* before i, too, if rows are not what they were */
+		/* also before i, if rows are damaged */
 		if (t->end <= at + i) {
 			t->end = row_end(t->c->rows, ++t->row);
 			t->last = UINT32_MAX;

@@ -1,7 +1,7 @@
 /*
- * Our memory for libspng, which decodes and encodes PNG. Its allocator gets no
- * argument of ours, and it says "damaged" of some images when zlib had no
- * memory: so a failed allocation is noted here.
+ * Our allocator for libspng, which decodes and encodes PNG. Its functions get
+ * no context, and libspng reports "damaged" for some images if zlib ran out of
+ * memory, so a failed allocation is recorded here.
  */
 #ifndef PEN_CODEC_PNG_MEMORY_H
 #define PEN_CODEC_PNG_MEMORY_H
@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 
-/* Of the context that this thread made last. */
+/* For the context that this thread created last. */
 static _Thread_local bool no_memory;
 
 static inline void *pen__png_noted(void *p)

@@ -1,5 +1,5 @@
 /*
- * The only file that names codecs and packers: the lists come from
+ * The only file that lists codecs and packers: the lists come from
  * CMakeLists.txt.
  */
 #include <string.h>

@@ -1,8 +1,7 @@
 /*
- * A thread's working memory. The bytes are one block of the size the format
- * asked for; decompressors are made by their codecs when first needed and
- * freed here, so that nobody pays for one they do not use.
- * Refuses to grow: the size is known at bind().
+ * Working memory of a thread: one block of the size that the format requested
+ * at bind(), which never grows, and decompressors, which codecs create on first
+ * use and which are freed here.
  */
 #include "codec/scratch.h"
 

@@ -1,6 +1,6 @@
 /*
- * Working memory of one thread for unpacking: plain bytes, and decompressor
- * states made at first use and kept, so that the hot path allocates nothing.
+ * Working memory of one thread for unpacking: bytes, and decompressor states
+ * created on first use and kept, so that the hot path allocates nothing.
  */
 #ifndef PEN_CODEC_SCRATCH_H
 #define PEN_CODEC_SCRATCH_H
@@ -9,21 +9,21 @@
 
 #include "base/mem.h"
 
-/* A thing kept for one thread: a decoder's state. */
+/* State kept for one thread, for example of a decoder. */
 struct pen_kept {
-	const void *key; /* whose; the address of something of the owner's */
+	const void *key; /* identifies the owner, by an address it owns */
 	void *p;
 	void (*free)(void *);
 };
 #define PEN_MAX_KEPT 4
 
 struct pen_scratch {
-	void *mem; /* as many bytes as the format asked for at bind() */
+	void *mem; /* as many bytes as the format requested at bind() */
 	size_t size;
 	void *inflater;
-	void *zstd; /* freed with the function beside it */
+	void *zstd; /* freed with zstd_free */
 	void (*zstd_free)(void *);
-	struct pen_block block; /* what mem lies in */
+	struct pen_block block; /* the memory of mem */
 	struct pen_kept kept[PEN_MAX_KEPT];
 };
 
@@ -31,9 +31,8 @@ struct pen_scratch {
 int pen__scratch_init(struct pen_scratch *, size_t size);
 void pen__scratch_fini(struct pen_scratch *);
 /*
- * Where the owner of key keeps its thing: an entry with p NULL until it puts
- * something there, and `free` with it, which fini() calls. NULL when there
- * are more owners than a thread ever has.
+ * The slot of the owner of key: p is NULL until the owner sets it, together
+ * with `free`, which fini() calls. NULL if there are too many owners.
  */
 struct pen_kept *pen__scratch_keep(struct pen_scratch *, const void *key);
 

@@ -1,18 +1,18 @@
 /*
- * Numbers by tables: for every row what values it has, sorted, and for every
- * number which of them it is. Cells that were counted and then scaled, each by
- * its own factor, have as many values as they had counts. Only bytes are
- * compared, so that any number comes back as it was.
- * Refuses rows in which most numbers differ.
+ * Numbers by tables: for every row its distinct values, sorted, and for every
+ * number its index among them. Cells whose counts were scaled by a factor per
+ * cell have as many distinct values as they had counts. Only bytes are
+ * compared, so any number is restored exactly. Rejects rows in which most
+ * numbers differ.
  */
 #include <stdlib.h>
 
 #include "codec/cellpack_int.h"
 
-/* The values of one row while they are counted. */
+/* The distinct values of one row, while they are counted. */
 struct values {
 	uint64_t *key;	/* by slot */
-	uint32_t *code; /* of that key, counted from 1; 0: the slot is free */
+	uint32_t *code; /* of that key, from 1; 0: free slot */
 	uint64_t *list; /* the values */
 	uint32_t n, mask;
 };
@@ -41,7 +41,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* All values of a row, sorted and numbered. */
+/* Collects the distinct values of a row, sorted and numbered. */
 static void count(struct values *t, const uint8_t *p, size_t item, size_t n)
 {
 	memset(t->code, 0, ((size_t)t->mask + 1) * sizeof(*t->code));
@@ -61,7 +61,7 @@ static void count(struct values *t, const uint8_t *p, size_t item, size_t n)
 		t->code[slot_of(t, t->list[i])] = i + 1;
 }
 
-/* While numbers are packed. */
+/* State of packing. */
 struct packing {
 	const struct pen_cellrows *r;
 	const uint8_t *p;
@@ -73,7 +73,7 @@ struct packing {
 	struct pen_buf tables;
 };
 
-/* Numbers of the longest row. */
+/* Length of the longest row. */
 static uint64_t longest(const struct packing *k)
 {
 	uint64_t at = 0, most = 0;
@@ -96,7 +96,7 @@ static bool make_room(struct packing *k)
 
 	if (most > UINT32_MAX / 4)
 		return false;
-	/* half of them stay free */
+	/* at most half full */
 	while (slots < 2 * most)
 		slots *= 2;
 	k->t.mask = slots - 1;
@@ -108,8 +108,8 @@ static bool make_room(struct packing *k)
 	return k->t.key && k->t.code && k->t.list && k->size && k->code;
 }
 
-/* Row by row: sizes of tables, the tables, and codes. False when values are
- * too many to pay. */
+/* Row by row: table sizes, tables and codes. False if there are too many
+ * distinct values to save space. */
 static bool fill(struct packing *k)
 {
 	uint64_t at = 0;
@@ -164,20 +164,20 @@ bool pen__tables_pack(const struct pen_cellrows *r, size_t item,
 
 /* ---- unpacking ---- */
 
-/* Tables as they are read, in step with rows. */
+/* State of reading tables along with rows. */
 struct tables {
 	const struct pen_cellrows *r;
 	struct pen_bytes sizes, values;
 	size_t item;
 	uint32_t v[BLOCK]; /* sizes of the next rows */
 	uint32_t row;
-	/* of the row before */
+	/* of the previous row */
 	uint64_t end;
 	const uint8_t *table;
 	uint32_t n;
 };
 
-/* All tables' bytes: what sizes say, which are gone through for that. */
+/* Locates the tables; their total size follows from the sizes. */
 static bool open_tables(struct tables *t, struct pen_bytes *in)
 {
 	uint64_t all = 0;
@@ -190,7 +190,7 @@ static bool open_tables(struct tables *t, struct pen_bytes *in)
 		pen__bitunpack(in, n, t->v);
 		for (size_t i = 0; !in->bad && i < n; i++)
 			all += t->v[i];
-		/* more than there are, and never more than can be counted */
+		/* checked per block, so the sum cannot overflow */
 		in->bad |= all > pen__bytes_left(in);
 	}
 	p = pen__take(in, all * t->item);
@@ -219,7 +219,7 @@ static bool next_row(struct tables *t)
 	}                                                                      \
 	break
 
-/* False when a code has no value. */
+/* False if a code has no value. */
 static bool look_up(const struct tables *t, const uint32_t *code, uint32_t n,
 		    uint8_t *out)
 {

@@ -1,4 +1,4 @@
-/* Zstandard frames, through libzstd; one context a thread. */
+/* Zstandard frames through libzstd; one context per thread. */
 #include <zstd.h>
 
 #include "codec/codec.h"

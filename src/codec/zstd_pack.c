@@ -1,4 +1,4 @@
-/* Zstandard frames with their size in the header; one context a thread. */
+/* Zstandard frames with their size in the header; one context per thread. */
 #include <zstd.h>
 
 #include "codec/pack.h"

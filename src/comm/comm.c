@@ -1,12 +1,12 @@
 /*
- * Opening what fits the launch, and the calls all ranks make together.
+ * Opening the communicator that fits the launch, and the collective calls.
  *
- * Every call begins with a vote: one reduction of four numbers, in which each
- * rank says which call it makes and whether it failed or is leaving. So a rank
- * may fail anywhere, and meets the others in whatever call they are in; all
- * learn of it in the same vote, none waits for what will not come, and calls
- * that do not belong together are an error, not a hang. A barrier is a vote and
- * nothing more. The error itself travels only when there is one.
+ * Every call starts with a vote: one reduction of four numbers, in which each
+ * rank states which call it makes and whether it failed or is leaving. A rank
+ * may therefore fail anywhere, and meets the others in whatever call they are
+ * in: all learn of the failure in the same vote, none waits forever, and calls
+ * that do not match are an error, not a hang. A barrier is just a vote. The
+ * error itself is sent only if there is one.
  */
 #include "comm/comm.h"
 
@@ -28,7 +28,7 @@ enum call {
 	CALL_CLOSE, /* the highest */
 };
 
-/* What the ranks said: the lowest of each, the last is -highest call. */
+/* The votes: the lowest of each; the last is minus the highest call. */
 enum { FAILED, LEAVING, CALL_LOW, CALL_HIGH, NVOTES };
 
 static int open_self(struct pen_comm **out, struct pen_err *err)
@@ -44,8 +44,8 @@ static int open_self(struct pen_comm **out, struct pen_err *err)
 }
 
 /*
- * An MPI library that does not understand its launcher believes to be alone,
- * and N such would each do the whole work.
+ * An MPI library that does not recognise its launcher believes it runs alone,
+ * and N such processes would each do all the work.
  */
 static int check_size(const struct pen_comm *c, const struct pen_launch *l,
 		      struct pen_err *err)
@@ -53,28 +53,29 @@ static int check_size(const struct pen_comm *c, const struct pen_launch *l,
 	if (l->size ? c->size == l->size : l->rank <= 0 || c->rank == l->rank)
 		return 0;
 	return pen__fail(
-		err, PEN_EINVAL, l->by,
-		"%s is %d for the launcher and %d for MPI; use the "
-		"mpirun of the MPI that penstock-mpi.so was built with",
+		err, P_LAUNCH, l->by,
+		"%s is %d for the launcher but %d for the MPI library; use "
+		"mpirun or mpiexec of that library",
 		l->size ? "the number of ranks" : "the rank",
 		l->size ? l->size : l->rank, l->size ? c->size : c->rank);
 }
 
-/* The module did not load: what it is needed for, and how to get it. */
+/* The module did not load: explains why it is needed and how to get it. */
 static int explain(const struct pen_launch *l, const struct pen_err *why,
 		   int rc, struct pen_err *err)
 {
 	if (rc == PEN_ENOTFOUND)
-		return pen__fail(err, PEN_ENOTSUP, why->where,
-				 "%s started this as one of several ranks, and "
-				 "penstock-mpi.so is not here; install "
-				 "libopenmpi-dev and build again, or set "
-				 "PENSTOCK_MODULES to its directory",
-				 l->by);
-	return pen__fail(err, PEN_ENOTSUP, why->where,
-			 "%s; needed because %s started several ranks; install "
-			 "libopenmpi3 and openmpi-bin",
-			 why->msg, l->by);
+		return pen__fail(
+			err, P_NOT_IN_BUILD, why->where,
+			"%s started several ranks, but penstock-%s.so is "
+			"missing; install %s and rebuild, or set "
+			"PENSTOCK_MODULES to its directory",
+			l->by, l->mpi ? l->mpi : "openmpi",
+			pen__mpi_to_build(l->mpi));
+	return pen__fail(err, P_UNSUPPORTED_SYSTEM, why->where,
+			 "%s (required because %s started several ranks); "
+			 "install %s",
+			 why->msg, l->by, pen__mpi_to_run(l->mpi));
 }
 
 int pen__comm_open(struct pen_comm **out, struct pen_err *err)
@@ -91,7 +92,7 @@ int pen__comm_open(struct pen_comm **out, struct pen_err *err)
 		return rc;
 	if (l.size == 1)
 		return open_self(out, err);
-	rc = pen__comm_load("mpi", &m, &why);
+	rc = pen__comm_load(l.mpi, &m, &why);
 	if (rc)
 		return explain(&l, &why, rc, err);
 	rc = m->open(&host, out, err);
@@ -105,7 +106,7 @@ int pen__comm_open(struct pen_comm **out, struct pen_err *err)
 	return rc;
 }
 
-/* Only the transport fails here; what was voted is for the caller to judge. */
+/* Fails only if the transport fails; the caller interprets the votes. */
 static int vote(struct pen_comm *c, enum call call, int rc, double *v,
 		struct pen_err *err)
 {
@@ -116,8 +117,9 @@ static int vote(struct pen_comm *c, enum call call, int rc, double *v,
 	return c->ops->reduce(c, v, NVOTES, PEN_MIN, err);
 }
 
-/* The rank that it says has failed, or -1: who was told may say it again. */
-static int told_of(const char *msg)
+/* The rank that a message reports as failed, or -1; a rank may pass on an error
+ * that it received. */
+static int failed_rank(const char *msg)
 {
 	int rank = -1, n = 0;
 
@@ -126,7 +128,7 @@ static int told_of(const char *msg)
 	return rank;
 }
 
-/* The error of rank `root` to all; its own stays as it is. */
+/* Sends the error of rank `root` to all; root keeps its own. */
 static int spread(struct pen_comm *c, int root, int rc, struct pen_err *err)
 {
 	struct pen_err e = { 0 };
@@ -135,7 +137,7 @@ static int spread(struct pen_comm *c, int root, int rc, struct pen_err *err)
 	if (c->rank == root) {
 		if (err)
 			e = *err;
-		e.code = rc;
+		pen__err_code(&e, rc);
 	}
 	failed = c->ops->bcast(c, &e, sizeof(e), root, err);
 	if (c->rank == root)
@@ -143,17 +145,13 @@ static int spread(struct pen_comm *c, int root, int rc, struct pen_err *err)
 	if (failed)
 		return failed;
 	e.where[sizeof(e.where) - 1] = e.msg[sizeof(e.msg) - 1] = '\0';
-	/* the rank itself knows better */
-	if (told_of(e.msg) == c->rank && rc == e.code)
+	/* this rank's own error is more precise */
+	if (failed_rank(e.msg) == c->rank && rc == e.code)
 		return rc;
-	if (told_of(e.msg) >= 0)
-		pen__fail(err, e.code, e.where, "%s", e.msg);
-	else
-		pen__fail(err, e.code, e.where, "rank %d failed: %s", root,
-			  e.msg[0] ? e.msg : "no more is known");
-	if (err)
-		err->sys = e.sys;
-	return e.code;
+	if (failed_rank(e.msg) >= 0)
+		return pen__fail_as(err, &e, e.where, "%s", e.msg);
+	return pen__fail_as(err, &e, e.where, "rank %d failed: %s", root,
+			    e.msg[0] ? e.msg : "no details are known");
 }
 
 static int meet(struct pen_comm *c, enum call call, int rc, struct pen_err *err)
@@ -163,28 +161,27 @@ static int meet(struct pen_comm *c, enum call call, int rc, struct pen_err *err)
 
 	if (c->size == 1)
 		return rc < 0 ? rc : 0;
-	/* who has failed keeps the error that says why */
+	/* a rank that has failed keeps its own error */
 	failed = vote(c, call, rc, v, rc < 0 ? NULL : err);
 	if (failed)
 		return rc < 0 ? rc : failed;
 	if (v[FAILED] < c->size)
 		return spread(c, (int)v[FAILED], rc, err);
 	if (v[LEAVING] < c->size)
-		return pen__fail(err, PEN_ECLOSED, "ranks",
-				 "rank %d ended before the others",
+		return pen__fail(err, P_CLOSED, "ranks",
+				 "rank %d closed before the others",
 				 (int)v[LEAVING]);
 	if (v[CALL_LOW] != -v[CALL_HIGH])
-		return pen__fail(
-			err, PEN_EINVAL, "ranks",
-			"they make calls %d and %d at once, and should "
-			"make the same",
-			(int)v[CALL_LOW], (int)-v[CALL_HIGH]);
+		return pen__fail(err, P_RANKS_DISAGREE, "ranks",
+				 "the ranks make different collective calls at "
+				 "the same time (%d and %d)",
+				 (int)v[CALL_LOW], (int)-v[CALL_HIGH]);
 	return 0;
 }
 
 /*
- * Leaving waits until all leave: ranks that do not yet know get an error from
- * the call they are in, and come here by their own way.
+ * Waits until all ranks leave. Ranks in another call get an error from it, and
+ * arrive here on their own path.
  */
 static void leave(struct pen_comm *c)
 {
@@ -258,8 +255,8 @@ int pen__comm_gather(struct pen_comm *c, const void *mine, size_t n, void **all,
 
 static int no_such(const struct pen_comm *c, struct pen_err *err)
 {
-	return pen__fail(err, PEN_ENOTSUP, "ranks",
-			 "these are not connected by MPI but by %s",
+	return pen__fail(err, P_NO_TRANSPORT, "ranks",
+			 "the ranks are connected by '%s', not by MPI",
 			 c->ops->name);
 }
 

@@ -1,11 +1,11 @@
 /*
- * A futex between processes, and nothing of MPI: a nap between two looks costs
- * a timer each time, tens of microseconds of CPU on a virtual machine, and is
- * late by half its length; a sleeper costs nothing and is woken at once.
+ * A futex shared by processes, independent of MPI. Polling with naps costs a
+ * timer each time, tens of microseconds of CPU on a virtual machine, and reacts
+ * half a nap late; a sleeper costs nothing and is woken immediately.
  *
- * No rank gets past a call before all have come to it, so `passed` is never
- * ahead of who waits. A rank that dies is not seen here; the sleep is bounded
- * so that the caller can look after that.
+ * No rank passes a call before all have arrived, so `passed` is never ahead of
+ * a waiting rank. Dead ranks are not detected here; the sleep is bounded so
+ * that the caller can check for them.
  */
 #include "comm/host_barrier.h"
 

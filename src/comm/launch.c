@@ -1,11 +1,11 @@
 /*
- * Who started us, and with how many others. Launchers tell their processes
- * through the environment, and nothing of MPI is touched to find out: the
- * command has to know before it loads MPI at all.
+ * Which launcher started this process, and with how many ranks. Launchers set
+ * environment variables, so this does not touch MPI: the command must know
+ * before it loads MPI.
  *
- * The innermost launcher is believed: mpirun inside a Slurm job sets its own
- * variables over Slurm's. A batch script that runs the command by itself has
- * SLURM_NTASKS but is no step, and is alone.
+ * The innermost launcher counts: mpirun inside a Slurm job sets its variables
+ * in addition to Slurm's. A command started directly in a batch script has
+ * SLURM_NTASKS, but is not a step and runs alone.
  */
 #include "comm/launch.h"
 
@@ -16,7 +16,7 @@
 
 #include "base/opt.h"
 
-/* The number in a variable; *v stays as it is when the variable is not set. */
+/* Reads a number from a variable; *v is unchanged if it is not set. */
 static int number_of(const char *name, int min, int *v, struct pen_err *err)
 {
 	const char *s = getenv(name);
@@ -25,16 +25,26 @@ static int number_of(const char *name, int min, int *v, struct pen_err *err)
 	if (!s)
 		return 0;
 	if (pen__parse_count(s, &n) || n > INT_MAX || (int)n < min)
-		return pen__fail(err, PEN_EINVAL, name,
-				 "'%.40s' is no number of ranks; unset it to "
-				 "run alone",
+		return pen__fail(err, P_LAUNCH, name,
+				 "'%.40s' is not a valid rank or number of "
+				 "ranks; unset the variable to run alone",
 				 s);
 	*v = (int)n;
 	return 0;
 }
 
-static int told_by(struct pen_launch *l, const char *by, const char *rank,
-		   const char *size, struct pen_err *err)
+/*
+ * PMI is MPICH's, but srun has it for every library. MPICH's own launcher, also
+ * one that starts its processes through srun, sets the second variable.
+ */
+static const char *mpi_of_pmi(void)
+{
+	return getenv("SLURM_STEP_ID") && !getenv("MPI_LOCALNRANKS") ? NULL
+								     : "mpich";
+}
+
+static int read_ranks(struct pen_launch *l, const char *by, const char *rank,
+		      const char *size, struct pen_err *err)
 {
 	int rc;
 
@@ -45,7 +55,8 @@ static int told_by(struct pen_launch *l, const char *by, const char *rank,
 	return rc;
 }
 
-/* srun's own ranks: PMIx of another launcher inside a step is not Slurm's. */
+/* True for srun's own ranks: PMIx of another launcher inside a step is not
+ * Slurm's. */
 static bool in_step(void)
 {
 	const char *space = getenv("PMIX_NAMESPACE");
@@ -58,30 +69,34 @@ static bool in_step(void)
 int pen__comm_launch(struct pen_launch *l, struct pen_err *err)
 {
 	*l = (struct pen_launch){ .size = 1, .rank = -1 };
-	if (getenv("OMPI_COMM_WORLD_SIZE"))
-		return told_by(l, "mpirun", "OMPI_COMM_WORLD_RANK",
-			       "OMPI_COMM_WORLD_SIZE", err);
-	if (getenv("PMI_RANK") && getenv("PMI_SIZE"))
-		return told_by(l, "mpiexec", "PMI_RANK", "PMI_SIZE", err);
+	if (getenv("OMPI_COMM_WORLD_SIZE")) {
+		l->mpi = "openmpi";
+		return read_ranks(l, "mpirun", "OMPI_COMM_WORLD_RANK",
+				  "OMPI_COMM_WORLD_SIZE", err);
+	}
+	if (getenv("PMI_RANK") && getenv("PMI_SIZE")) {
+		l->mpi = mpi_of_pmi();
+		return read_ranks(l, "mpiexec", "PMI_RANK", "PMI_SIZE", err);
+	}
 	if (in_step())
-		return told_by(l, "srun", "SLURM_PROCID",
-			       getenv("SLURM_STEP_NUM_TASKS")
-				       ? "SLURM_STEP_NUM_TASKS"
-				       : "SLURM_NTASKS",
-			       err);
-	/* one of some number of ranks */
+		return read_ranks(l, "srun", "SLURM_PROCID",
+				  getenv("SLURM_STEP_NUM_TASKS")
+					  ? "SLURM_STEP_NUM_TASKS"
+					  : "SLURM_NTASKS",
+				  err);
+	/* one of an unknown number of ranks */
 	l->size = 0;
 	if (getenv("PMIX_RANK"))
-		return told_by(l, "PMIx", "PMIX_RANK", NULL, err);
+		return read_ranks(l, "PMIx", "PMIX_RANK", NULL, err);
 	if (getenv("PMI_RANK"))
-		return told_by(l, "PMI", "PMI_RANK", NULL, err);
+		return read_ranks(l, "PMI", "PMI_RANK", NULL, err);
 	l->size = 1;
 	return 0;
 }
 
 void pen__comm_leave(void)
 {
-	static const char *const told[] = {
+	static const char *const names[] = {
 		"OMPI_COMM_WORLD_RANK",
 		"OMPI_COMM_WORLD_SIZE",
 		"PMI_RANK",
@@ -91,6 +106,6 @@ void pen__comm_leave(void)
 		"SLURM_PROCID",
 	};
 
-	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
-		unsetenv(told[i]);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		unsetenv(names[i]);
 }

@@ -1,4 +1,4 @@
-/* How this process was started, as the launchers' variables tell. */
+/* How this process was started, according to the launcher's variables. */
 #ifndef PEN_COMM_LAUNCH_H
 #define PEN_COMM_LAUNCH_H
 
@@ -6,13 +6,15 @@
 
 struct pen_launch {
 	const char *by; /* "mpirun", "mpiexec", "srun", "PMIx"; NULL: alone */
-	int size;	/* ranks; 0: by somebody who does not say */
-	int rank;	/* -1: not told */
+	int size;	/* number of ranks; 0: unknown */
+	int rank;	/* -1: unknown */
+	/* The launcher's MPI library, "openmpi" or "mpich"; NULL: any. */
+	const char *mpi;
 };
 
-/* PEN_EINVAL when a variable holds no such number. */
+/* PEN_EINVAL: a variable is not a valid number. */
 int pen__comm_launch(struct pen_launch *out, struct pen_err *err);
-/* From now on this process, and what it starts, is alone. */
+/* From now on, this process and its children run alone. */
 void pen__comm_leave(void);
 
 #endif

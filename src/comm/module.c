@@ -1,9 +1,10 @@
 /*
- * Finding and loading a module. Relative places start from the executable, then
- * from the shared library this is in (Python's executable is elsewhere), and
- * not from where the build said, because an installation may be moved; the
- * first file that is there is the one: when it cannot be loaded, that is said,
- * and nothing else is tried that might be of another build.
+ * Finding and loading a module: there is one for each MPI library. Relative
+ * directories start at the executable, then at the shared library that contains
+ * this code (Python's executable is elsewhere), not at the build's paths,
+ * because an installation may be moved. The first file found is used: if it
+ * cannot be loaded, that is an error, and no other is tried, since it might
+ * belong to another build.
  *
  * A module is never unloaded: MPI libraries leave handlers and threads behind.
  */
@@ -17,14 +18,25 @@
 #include <string.h>
 #include <unistd.h>
 
+static const struct library {
+	const char *name;
+	const char *file; /* as the loader knows it */
+	const char *to_build, *to_run;
+} libraries[] = {
+	{ "openmpi", "libmpi.so.40", "libopenmpi-dev",
+	  "libopenmpi3 and openmpi-bin" },
+	{ "mpich", "libmpich.so.12", "libmpich-dev", "mpich" },
+};
+#define NLIBRARIES (sizeof(libraries) / sizeof(libraries[0]))
+
 static const char *const places[] = {
 	"",
-	"penstock/", /* beside the library */
-	"src/comm/", /* the build tree */
-	"../comm/",  /* the build tree */
+	"penstock/", /* next to the library */
+	"src/comm/", /* in the build tree */
+	"../comm/",  /* in the build tree */
 	"../lib/penstock/",
 	"../lib/" PEN_ARCH "/penstock/",
-	PEN_LIBDIR "/penstock/", /* absolute: where it was to be installed */
+	PEN_LIBDIR "/penstock/", /* absolute: the configured directory */
 };
 
 static void cut_name(char *path, size_t n)
@@ -33,21 +45,22 @@ static void cut_name(char *path, size_t n)
 		path[--n] = '\0';
 }
 
-/* The executable's directory with a slash at the end. */
+/* Directory of the executable, with a trailing slash. */
 static int own_dir(char *buf, size_t cap, struct pen_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", buf, cap - 1);
 
 	if (n < 0)
-		return pen__fail(err, PEN_ENOTFOUND, "/proc/self/exe",
-				 "cannot be read, so modules are not found; "
-				 "set PENSTOCK_MODULES to their directory");
+		return pen__fail(
+			err, P_NOT_FOUND, "/proc/self/exe",
+			"cannot read the link, so modules cannot be found; set "
+			"PENSTOCK_MODULES to their directory");
 	buf[n] = '\0';
 	cut_name(buf, (size_t)n);
 	return 0;
 }
 
-/* The directory of the object that this code is in; false: not known. */
+/* Directory of the object that contains this code; false: unknown. */
 static bool library_dir(char *buf, size_t cap)
 {
 	Dl_info info;
@@ -62,7 +75,7 @@ static bool library_dir(char *buf, size_t cap)
 	return true;
 }
 
-/* Whether dir + sub holds the module; path is then its name. */
+/* Sets path to the module in dir + sub; true if it exists. */
 static bool there(char *path, const char *dir, const char *sub,
 		  const char *name)
 {
@@ -89,8 +102,9 @@ static int find(char *path, const char *name, struct pen_err *err)
 	if (only && only[0]) {
 		if (there(path, only, "/", name))
 			return 0;
-		return pen__fail(err, PEN_ENOTFOUND, only,
-				 "PENSTOCK_MODULES has no penstock-%s.so",
+		return pen__fail(err, P_NOT_FOUND, only,
+				 "PENSTOCK_MODULES is set to this directory, "
+				 "but it does not contain penstock-%s.so",
 				 name);
 	}
 	rc = own_dir(dir, sizeof(dir), err);
@@ -101,12 +115,64 @@ static int find(char *path, const char *name, struct pen_err *err)
 	if (library_dir(library, sizeof(library)) &&
 	    in_places(path, library, name))
 		return 0;
-	return pen__fail(err, PEN_ENOTFOUND, dir,
+	return pen__fail(err, P_NOT_FOUND, dir,
 			 "no penstock-%s.so here or in " PEN_LIBDIR "/penstock",
 			 name);
 }
 
-int pen__comm_load(const char *name, const struct pen_comm_module **out,
+static const struct library *library_of(const char *mpi)
+{
+	for (size_t i = 0; mpi && i < NLIBRARIES; i++)
+		if (!strcmp(libraries[i].name, mpi))
+			return &libraries[i];
+	return NULL;
+}
+
+const char *pen__mpi_to_build(const char *mpi)
+{
+	const struct library *l = library_of(mpi);
+
+	return l ? l->to_build : "libopenmpi-dev or libmpich-dev";
+}
+
+const char *pen__mpi_to_run(const char *mpi)
+{
+	const struct library *l = library_of(mpi);
+
+	return l ? l->to_run : "openmpi-bin or mpich";
+}
+
+/* The library that this process has loaded, or NULL. */
+static const char *loaded(void)
+{
+	for (size_t i = 0; i < NLIBRARIES; i++) {
+		void *so = dlopen(libraries[i].file, RTLD_NOW | RTLD_NOLOAD);
+
+		if (!so)
+			continue;
+		dlclose(so);
+		return libraries[i].name;
+	}
+	return NULL;
+}
+
+/* The module to load; an error is that of the first library. */
+static int choose(char *path, const char *mpi, struct pen_err *err)
+{
+	const char *const only = loaded();
+	struct pen_err other;
+	int rc;
+
+	if (only || mpi)
+		return find(path, only ? only : mpi, err);
+	rc = find(path, libraries[0].name, err);
+	for (size_t i = 1; i < NLIBRARIES && rc; i++)
+		if (!find(path, libraries[i].name, &other))
+			rc = 0;
+	return rc;
+}
+
+int pen__comm_load(const char *mpi, const struct pen_comm_module **out,
 		   struct pen_err *err)
 {
 	const struct pen_comm_module *m;
@@ -114,20 +180,19 @@ int pen__comm_load(const char *name, const struct pen_comm_module **out,
 	void *so;
 	int rc;
 
-	rc = find(path, name, err);
+	rc = choose(path, mpi, err);
 	if (rc)
 		return rc;
-	/* global: the parts an MPI library loads in turn look for its symbols
-	 */
+	/* global: components that an MPI library loads need its symbols */
 	so = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	if (!so)
-		return pen__fail(err, PEN_ENOTSUP, path,
-				 "cannot be loaded: %.120s", dlerror());
+		return pen__fail(err, P_UNSUPPORTED_SYSTEM, path,
+				 "cannot load the module: %.120s", dlerror());
 	m = dlsym(so, PEN_COMM_SYMBOL);
 	if (!m || m->version != PEN_COMM_VERSION)
-		return pen__fail(err, PEN_ENOTSUP, path,
-				 "is of another version of penstock; install "
-				 "both anew, from one build");
+		return pen__fail(err, P_UNSUPPORTED_SYSTEM, path,
+				 "the module belongs to another version of "
+				 "penstock; reinstall both from one build");
 	*out = m;
 	return 0;
 }

@@ -1,16 +1,16 @@
 /*
- * The border to a module that connects ranks: a shared object that is loaded
- * only when it is needed, so that the command itself needs no MPI. A module
- * uses nothing of the program but what is handed to open(); what it returns is
- * made with the program's allocator.
+ * Interface to a module that connects ranks: a shared object that is loaded
+ * only when needed, so that the command does not depend on MPI. A module uses
+ * nothing of the program except what open() receives; memory it returns comes
+ * from the program's allocator.
  */
 #ifndef PEN_COMM_MODULE_H
 #define PEN_COMM_MODULE_H
 
 #include "comm/comm.h"
 
-/* Counts up when anything here, in comm.h or in struct pen_err changes. */
-#define PEN_COMM_VERSION 2
+/* Increment when anything here, in comm.h or in struct pen_err changes. */
+#define PEN_COMM_VERSION 3
 
 struct pen_comm_host {
 	void *(*alloc)(size_t n, size_t size);
@@ -27,12 +27,18 @@ struct pen_comm_module {
 #define PEN_COMM_SYMBOL "pen_comm_module"
 
 /*
- * Finds and loads a module, e.g. "mpi" is penstock-mpi.so; it stays loaded.
- * PENSTOCK_MODULES names the only directory to look into; else it is looked for
- * beside the executable and where it is installed. PEN_ENOTFOUND: no file.
+ * Finds and loads the module of an MPI library, penstock-openmpi.so or
+ * penstock-mpich.so; it stays loaded. A process can have only one MPI library:
+ * if it has loaded one already (mpi4py), that one is used; otherwise `mpi`, or
+ * with NULL the first that is installed. PENSTOCK_MODULES sets the only
+ * directory to search; otherwise the directories next to the executable and of
+ * the installation are searched. PEN_ENOTFOUND: no file.
  */
-int pen__comm_load(const char *name, const struct pen_comm_module **out,
+int pen__comm_load(const char *mpi, const struct pen_comm_module **out,
 		   struct pen_err *err);
+/* Debian packages of an MPI library, for messages: to build with, to run. */
+const char *pen__mpi_to_build(const char *mpi);
+const char *pen__mpi_to_run(const char *mpi);
 
 extern const struct pen_comm_ops pen__comm_self;
 

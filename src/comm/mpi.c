@@ -1,24 +1,25 @@
 /*
- * Ranks by MPI: a module of its own, so that only who runs many processes
- * needs an MPI library.
+ * Ranks over MPI: a separate module, so that only multi-process runs need an
+ * MPI library.
  *
- * Waiting is polite. MPI's own waits poll as fast as they can, and the cores
- * they burn are the loader's: while a rank waits for one that still computes,
- * its threads should fill batches. So every call is a non-blocking one that is
- * tested, first in quick succession, because most waits are short. Then who
- * waits sleeps until the last rank of its host has come, and for other hosts
- * takes naps between tests, short enough to keep a step's time exact.
+ * Waiting must leave the cores to the loader. MPI's own waits poll
+ * continuously; but while a rank waits for one that still computes, its threads
+ * should fill batches. So every call is non-blocking and is tested, first in
+ * quick succession, because most waits are short. Then the rank sleeps until
+ * the last rank of its host has arrived, and for other hosts takes naps between
+ * tests, short enough to keep the time of a step accurate.
  *
- * Every open has a communicator of its own, so that the parts of a program, and
- * who else uses MPI in it (mpi4py), do not meet. MPI ends with the process, not
- * with the last close, because it cannot be started twice; and it is left to
- * whoever started it.
+ * Every open creates its own communicator, so that parts of a program and other
+ * users of MPI in it (mpi4py) do not interfere. MPI ends with the process, not
+ * with the last close, because it cannot be started twice; it is finalised only
+ * if it was started here.
  *
- * After an MPI error nothing more is asked of MPI, and the process does not
- * finalize: the launcher sees one that left without, and ends the others. So it
- * is with a process that ends and did not close. A launcher that lets the
- * others live leaves them waiting for it, so who waits long looks whether the
- * ranks of its host are there, and takes one that is not for such an error.
+ * After an MPI error, MPI is not called again and the process does not
+ * finalise: the launcher sees a process that exited without MPI_Finalize, and
+ * ends the others. The same applies to a process that exits without closing. If
+ * the launcher does not end the others, they would wait forever; so ranks that
+ * wait for long check whether the ranks of their host are alive, and treat a
+ * missing one as such an error.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -37,24 +38,24 @@
 
 #define SPIN_NS 50000
 #define NAP_NS 50000
-/* Open MPI looks at its sockets only in every eighth test. */
+/* Open MPI polls its sockets only in every eighth test. */
 #define TESTS 8
-/* Between two looks whether the ranks of this host live. */
+/* Interval of checks whether the ranks of this host are alive. */
 #define LOOK_NS 500000000u
-/* MPI counts are int: more goes in pieces. */
+/* MPI counts are int: larger transfers are split. */
 #define PIECE ((size_t)1 << 30)
 #define TAG 1
 
 /*
- * What the ranks of one host share: the barrier, and room for few numbers of
- * each rank, twice, because who is quick writes those of the next call while
- * others still read; none is ever two calls ahead.
+ * Memory shared by the ranks of a host: the barrier, and room for a few numbers
+ * of each rank, twice, because a fast rank writes those of the next call while
+ * others still read. No rank is ever two calls ahead.
  */
 #define FEW 8
 struct board {
 	struct pen_host_barrier host;
-	atomic_int lost;    /* the first rank that was missed, + 1 */
-	double said[][FEW]; /* 2 * local_size, and then the mates */
+	atomic_int lost;    /* first rank found missing, + 1 */
+	double said[][FEW]; /* 2 * local_size, followed by the mates */
 };
 
 /* A rank of this host. */
@@ -64,23 +65,23 @@ struct mate {
 };
 
 struct ranks {
-	struct pen_comm comm; /* priv leads back here */
+	struct pen_comm comm; /* priv points back here */
 	const struct pen_comm_host *host;
-	MPI_Comm world;	      /* all ranks, and nobody else's */
+	MPI_Comm world;	      /* all ranks, in a communicator of our own */
 	MPI_Win window;	      /* holds the board */
-	struct board *board;  /* NULL: this host has no memory to share */
+	struct board *board;  /* NULL: this host has no shared memory */
 	struct mate *mates;   /* local_size of them, on the board */
-	uint64_t nreductions; /* calls of the barrier */
-	int level;	      /* of threads: the least of any rank */
-	int lost;	      /* a rank that ended while others waited; -1 */
+	uint64_t nreductions; /* number of barrier calls */
+	int level;	      /* thread support, the lowest of any rank */
+	int lost; /* a rank that ended while others waited; -1: none */
 	bool broken;
 };
 
-/* What there is once in a process, as MPI itself. */
+/* Global, as MPI itself is. */
 static struct {
 	pthread_mutex_t lock;
-	int level;   /* of threads; -1: not started or not looked at */
-	pid_t owner; /* who started MPI and has to end it; 0: somebody else */
+	int level;   /* thread support; -1: unknown */
+	pid_t owner; /* process that started MPI and must end it; 0: not us */
 	unsigned nopen;
 	bool broken;
 } mpi = { .lock = PTHREAD_MUTEX_INITIALIZER, .level = -1 };
@@ -93,10 +94,9 @@ static struct ranks *ranks_of(struct pen_comm *c)
 static int broken(const struct ranks *r, struct pen_err *err)
 {
 	if (r->lost >= 0)
-		return pen__fail(err, PEN_EIO, "ranks",
-				 "rank %d has ended; start the job again",
-				 r->lost);
-	return pen__fail(err, PEN_EIO, "MPI",
+		return pen__fail(err, P_RANK_FAILED, "ranks",
+				 "rank %d has ended; restart the job", r->lost);
+	return pen__fail(err, P_RANK_FAILED, "MPI",
 			 "rank %d: an earlier MPI call failed", r->comm.rank);
 }
 
@@ -113,13 +113,13 @@ static int mpi_fail(struct ranks *r, int code, const char *call,
 	if (r->lost >= 0)
 		return broken(r, err);
 	(void)MPI_Error_string(code, text, &n);
-	return pen__fail(err, PEN_EIO, call, "rank %d: %.200s", r->comm.rank,
-			 text);
+	return pen__fail(err, P_RANK_FAILED, call, "rank %d: %.200s",
+			 r->comm.rank, text);
 }
 
 /*
- * The kernel rounds naps up by the thread's timer slack, 50 us unless told
- * otherwise, which would double them.
+ * The kernel rounds naps up by the thread's timer slack, 50 us by default,
+ * which would double them.
  */
 static void take_nap(void)
 {
@@ -132,7 +132,8 @@ static void take_nap(void)
 		prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
 }
 
-/* Whether one of this host has ended; now and then, by *looked, 0 at first. */
+/* True if a rank of this host has ended; checked at intervals, by *looked, 0 at
+ * first. */
 static bool is_lost(struct ranks *r, uint64_t *looked)
 {
 	const uint64_t now = pen__now_ns();
@@ -150,7 +151,7 @@ static bool is_lost(struct ranks *r, uint64_t *looked)
 		if (i == r->comm.local_rank ||
 		    pen__alive_is(&r->mates[i].process, space))
 			continue;
-		/* others end because of it, and are not who it was */
+		/* keep the first one: others end because of it */
 		if (atomic_compare_exchange_strong(&r->board->lost, &first,
 						   r->mates[i].rank + 1))
 			first = r->mates[i].rank + 1;
@@ -160,7 +161,7 @@ static bool is_lost(struct ranks *r, uint64_t *looked)
 	return false;
 }
 
-/* Test until done. `host`: passed when all of this host have come. */
+/* Tests until done. host: the barrier of this host's ranks, or NULL. */
 static int test_until(struct ranks *r, MPI_Request *req,
 		      struct pen_host_barrier *host)
 {
@@ -175,7 +176,7 @@ static int test_until(struct ranks *r, MPI_Request *req,
 			if (rc != MPI_SUCCESS || done)
 				return rc;
 		}
-		/* it may have ended after this call: one more test */
+		/* it may have ended after this call: test once more */
 		if (lost)
 			return MPI_ERR_OTHER;
 		lost = is_lost(r, &looked);
@@ -186,14 +187,14 @@ static int test_until(struct ranks *r, MPI_Request *req,
 		} else if (!host) {
 			take_nap();
 		} else if (pen__host_barrier_wait(host, r->nreductions)) {
-			/* what is left is a matter of microseconds again */
+			/* the rest takes only microseconds */
 			host = NULL;
 			since = 0;
 		}
 	}
 }
 
-/* Ends a call that began with code `rc`. */
+/* Completes a call that was started with result `rc`. */
 static int settle(struct ranks *r, int rc, MPI_Request *req, const char *call,
 		  struct pen_err *err)
 {
@@ -203,8 +204,8 @@ static int settle(struct ranks *r, int rc, MPI_Request *req, const char *call,
 }
 
 /*
- * Every other call comes after a reduction, the vote: this is where ranks wait
- * for one another, and where sleeping pays.
+ * Every other call follows a reduction, the vote: this is where ranks wait for
+ * one another, and where sleeping pays off.
  */
 static int reduce_piece(struct ranks *r, double *v, int n, MPI_Op op,
 			struct pen_err *err)
@@ -236,9 +237,9 @@ static double combine(double a, double b, enum pen_reduce how)
 }
 
 /*
- * Few numbers among ranks of one host, without MPI: all is said when the
- * barrier is passed, and no rank waits for another to pass something on, which
- * takes long where ranks are more than cores.
+ * Reduces a few numbers among ranks of one host without MPI: the numbers are
+ * complete when the barrier opens, and no rank has to forward anything, which
+ * is slow with more ranks than cores.
  */
 static int reduce_on_board(struct ranks *r, double *v, size_t n,
 			   enum pen_reduce how, struct pen_err *err)
@@ -315,7 +316,7 @@ static int mpi_bcast(struct pen_comm *c, void *buf, size_t n, int root,
 	return 0;
 }
 
-/* n bytes from `from` to rank 0; both ends cut them into the same pieces. */
+/* Sends n bytes from `from` to rank 0, in the same pieces on both sides. */
 static int carry(struct ranks *r, void *p, size_t n, int from,
 		 struct pen_err *err)
 {
@@ -340,7 +341,7 @@ static int carry(struct ranks *r, void *p, size_t n, int from,
 	return 0;
 }
 
-/* Rank 0: room for all; NULL, and what it would take, when there is none. */
+/* Rank 0: allocates room for all; on failure NULL, and *total is the size. */
 static void *make_room(struct ranks *r, const size_t *lens, size_t *total)
 {
 	size_t sum = 0;
@@ -353,7 +354,7 @@ static void *make_room(struct ranks *r, const size_t *lens, size_t *total)
 	return r->host->alloc(sum, 1);
 }
 
-/* Rank 0 takes every rank's part, its own first. */
+/* Rank 0 receives every rank's part, after its own. */
 static int take_all(struct ranks *r, const void *mine, const size_t *lens,
 		    unsigned char *all, struct pen_err *err)
 {
@@ -368,7 +369,7 @@ static int take_all(struct ranks *r, const void *mine, const size_t *lens,
 	return rc;
 }
 
-/* Whether rank 0 found memory for how many bytes. */
+/* Whether rank 0 could allocate `total` bytes. */
 struct room {
 	size_t total;
 	bool ok;
@@ -387,8 +388,8 @@ static int gather_lens(struct ranks *r, size_t n, size_t *lens,
 }
 
 /*
- * Lengths first; then rank 0 says whether it has room, so that none sends what
- * nobody takes; then the parts.
+ * Lengths first; then rank 0 reports whether it has room, so that no rank sends
+ * in vain; then the parts.
  */
 static int mpi_gather(struct pen_comm *c, const void *mine, size_t n,
 		      void **all, size_t *len, struct pen_err *err)
@@ -432,8 +433,8 @@ static int mpi_channel(struct pen_comm *c, struct pen_channel **out,
 	if (r->broken)
 		return broken(r, err);
 	if (r->level < MPI_THREAD_MULTIPLE)
-		return pen__fail(err, PEN_ENOTSUP, "MPI",
-				 "was started without MPI_THREAD_MULTIPLE");
+		return pen__fail(err, P_UNSUPPORTED_SYSTEM, "MPI",
+				 "initialised without MPI_THREAD_MULTIPLE");
 	return pen__mpi_channel(r->world, r->host, out, err);
 }
 
@@ -505,14 +506,14 @@ int pen__mpi_nomem(MPI_Comm ranks, int lacking, size_t bytes,
 	(void)MPI_Comm_rank(ranks, &rank);
 	if (rank == lacking)
 		return pen__fail_nomem(err, "ranks", bytes);
-	return pen__fail(err, PEN_ENOMEM, "ranks",
-			 "rank %d failed: out of memory: %s asked for", lacking,
-			 pen__show_bytes((double)bytes).s);
+	return pen__fail(err, P_NO_MEMORY, "ranks",
+			 "rank %d failed: out of memory: cannot allocate %s",
+			 lacking, pen__show_bytes((double)bytes).s);
 }
 
 /*
- * Hosts are told apart by who shares memory, and numbered by their lowest
- * rank: names may be equal in containers.
+ * Hosts are distinguished by shared memory and numbered by their lowest rank:
+ * names may be the same in containers.
  */
 static int find_nodes(struct ranks *r, MPI_Comm local)
 {
@@ -529,15 +530,15 @@ static int find_nodes(struct ranks *r, MPI_Comm local)
 				   r->world);
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Exscan(&first, &before, 1, MPI_INT, MPI_SUM, r->world);
-	c->node = c->rank ? before : 0; /* Exscan gives rank 0 nothing */
+	c->node = c->rank ? before : 0; /* Exscan: undefined on rank 0 */
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Bcast(&c->node, 1, MPI_INT, 0, local);
 	return rc;
 }
 
 /*
- * Where memory cannot be shared there is no board, and naps have to do; but all
- * of a host do the same.
+ * Without shared memory there is no board, and ranks nap instead; all ranks of
+ * a host do the same.
  */
 static int share_board(struct ranks *r, MPI_Comm local)
 {
@@ -573,7 +574,7 @@ static int share_board(struct ranks *r, MPI_Comm local)
 	return rc;
 }
 
-/* All ranks, and how many threads the least of them lets in. */
+/* All ranks, and the lowest thread support of any. */
 static int find_ranks(struct ranks *r)
 {
 	struct pen_comm *c = &r->comm;
@@ -612,9 +613,9 @@ static int find_place(struct ranks *r)
 }
 
 /*
- * At the end of the process that started it, and not of one it forked. With
- * something still open it has not gone through its end, and the job must not
- * believe so.
+ * At exit of the process that started MPI, not of a forked child. If a
+ * communicator is still open, the process is not ending normally, and the
+ * launcher must notice.
  */
 static void finalize(void)
 {
@@ -631,11 +632,11 @@ static int start(struct pen_err *err)
 {
 	int rc;
 
-	/* where MPI does wait by itself, it lets others run meanwhile */
+	/* where MPI waits by itself, let others run */
 	(void)setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
 	rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &mpi.level);
 	if (rc != MPI_SUCCESS)
-		return pen__fail(err, PEN_EIO, "MPI", "cannot be started");
+		return pen__fail(err, P_IO, "MPI", "cannot initialise MPI");
 	mpi.owner = getpid();
 	(void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	if (atexit(finalize))
@@ -643,7 +644,7 @@ static int start(struct pen_err *err)
 	return 0;
 }
 
-/* MPI as it is, or started; under the lock. */
+/* Uses MPI as it is, or starts it; lock held. */
 static int enter(struct pen_err *err)
 {
 	int before = 0, after = 0;
@@ -652,23 +653,24 @@ static int enter(struct pen_err *err)
 	(void)MPI_Initialized(&before);
 	(void)MPI_Finalized(&after);
 	if (after)
-		return pen__fail(err, PEN_EINVAL, "MPI",
-				 "was ended already in this process");
+		return pen__fail(err, P_BAD_CALL, "MPI",
+				 "already finalised in this process");
 	if (mpi.broken)
-		return pen__fail(err, PEN_EIO, "MPI", "an earlier call failed");
+		return pen__fail(err, P_RANK_FAILED, "MPI",
+				 "an earlier MPI call failed");
 	if (before)
 		(void)MPI_Query_thread(&mpi.level);
 	else
 		rc = start(err);
 	if (!rc && mpi.level < MPI_THREAD_FUNNELED)
-		return pen__fail(err, PEN_ENOTSUP, "MPI",
-				 "this MPI library allows no threads");
+		return pen__fail(err, P_UNSUPPORTED_SYSTEM, "MPI",
+				 "the MPI library does not support threads");
 	if (!rc)
 		mpi.nopen++;
 	return rc;
 }
 
-/* found: there is memory to keep r in; all ranks fail where one has none. */
+/* found: this rank has memory for r; all ranks fail if one has not. */
 static int init(struct ranks *r, bool found, struct pen_err *err)
 {
 	int rc, lacking;
@@ -693,8 +695,8 @@ static int init(struct ranks *r, bool found, struct pen_err *err)
 }
 
 /*
- * A failure after MPI_Init leaves MPI as it is: a process that then ends
- * without finalizing ends the job, which is what has to happen.
+ * A failure after MPI_Init leaves MPI running: a process that ends without
+ * finalising then ends the job, as it should.
  */
 static int mpi_open(const struct pen_comm_host *host, struct pen_comm **out,
 		    struct pen_err *err)

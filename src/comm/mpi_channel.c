@@ -1,9 +1,10 @@
 /*
- * Messages by MPI, on a communicator of their own so that they meet nothing
- * else, and from any thread. Whoever uses a channel looks after its requests
- * himself, all at once, because one look costs MPI the same for one as for all.
+ * MPI messages on a communicator of their own, so that they do not interfere
+ * with others, from any thread. The user of a channel tests all its requests
+ * together, because a test costs MPI the same for one as for all.
  *
- * After an MPI error a channel says so to every call and asks nothing more.
+ * After an MPI error, every call of the channel fails and MPI is not called
+ * again.
  */
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #define TAG 2
 
 struct channel {
-	struct pen_channel channel; /* priv leads back here */
+	struct pen_channel channel; /* priv points back here */
 	const struct pen_comm_host *host;
 	MPI_Comm comm;
 	bool broken;
@@ -30,7 +31,7 @@ static int mpi_failed(int code, const char *call, struct pen_err *err)
 	int n = 0;
 
 	(void)MPI_Error_string(code, text, &n);
-	return pen__fail(err, PEN_EIO, call, "%.200s", text);
+	return pen__fail(err, P_RANK_FAILED, call, "%.200s", text);
 }
 
 static int channel_failed(struct channel *ch, int code, const char *call,
@@ -42,17 +43,18 @@ static int channel_failed(struct channel *ch, int code, const char *call,
 
 static int broken(struct pen_err *err)
 {
-	return pen__fail(err, PEN_EIO, "MPI", "an earlier call failed");
+	return pen__fail(err, P_RANK_FAILED, "MPI",
+			 "an earlier MPI call failed");
 }
 
-/* A handle is what MPI calls a request; 0 is none. */
+/* A handle is an MPI request; 0 is none. */
 static uint64_t handle_of(MPI_Request req)
 {
 	uint64_t h = 0;
 
 	_Static_assert(sizeof(req) <= sizeof(h), "a handle holds a request");
 	memcpy(&h, &req, sizeof(req));
-	return h + 1; /* MPICH's are small numbers */
+	return h + 1; /* MPICH's requests are small numbers */
 }
 
 static MPI_Request request_of(uint64_t h)
@@ -172,7 +174,7 @@ int pen__mpi_channel(MPI_Comm ranks, const struct pen_comm_host *host,
 	MPI_Comm comm;
 	int rc;
 
-	/* none begins what others will not come to */
+	/* do not start what other ranks will not join */
 	if (lacking >= 0) {
 		host->free(ch);
 		return pen__mpi_nomem(ranks, lacking, sizeof(*ch), err);
@@ -193,7 +195,7 @@ int pen__mpi_channel(MPI_Comm ranks, const struct pen_comm_host *host,
 #define GETS 50
 #define GET_BYTES 1024
 
-/* What the one-sided calls do while the other side waits in MPI. */
+/* Times one-sided gets while the other ranks wait in MPI. */
 static int time_gets(MPI_Win win, int to, double *us)
 {
 	char to_here[GET_BYTES];
@@ -235,5 +237,7 @@ int pen__mpi_window(MPI_Comm ranks, int to, double *us, struct pen_err *err)
 	(void)MPI_Win_free(&win);
 	if (rc != MPI_SUCCESS)
 		return mpi_failed(rc, "MPI_Get", err);
-	return ok ? 0 : pen__fail(err, PEN_EIO, "MPI_Get", "failed on rank 0");
+	return ok ? 0
+		  : pen__fail(err, P_RANK_FAILED, "MPI_Get",
+			      "failed on rank 0");
 }

@@ -1,4 +1,4 @@
-/* Ranks as programs see them (penstock.h). */
+/* The public interface of ranks (penstock.h). */
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -32,7 +32,7 @@ PEN_API void pen_ranks_close(struct pen_ranks *r)
 {
 	if (!r)
 		return;
-	/* a forked child that takes leave would do so for its parent */
+	/* a forked child would leave on behalf of its parent */
 	if (r->pid == (uint64_t)getpid())
 		pen__comm_close(r->comm);
 	pen__free(r);
@@ -51,7 +51,7 @@ PEN_API int pen_ranks_size(const struct pen_ranks *r)
 PEN_API int pen_ranks_barrier(struct pen_ranks *r, struct pen_err *err)
 {
 	if (r->pid != (uint64_t)getpid())
-		return pen__fail(err, PEN_EINVAL, "ranks",
-				 "a forked process is none of them");
+		return pen__fail(err, P_BAD_CALL, "ranks",
+				 "a forked child process is not a rank");
 	return pen__comm_barrier(r->comm, err);
 }

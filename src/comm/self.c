@@ -1,6 +1,6 @@
 /*
- * A process alone: what it says to all it says to itself, so nothing moves and
- * nothing waits. Kept as simple as it is: a run of one must cost nothing.
+ * A single process: no communication and no waiting. Kept minimal, because it
+ * must cost nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static int self_gather(struct pen_comm *c, const void *mine, size_t n,
 	return 0;
 }
 
-/* The promise is that the process ends: nothing that runs at exit may wait. */
+/* Ends the process without running exit handlers, which might wait. */
 static void self_abort(struct pen_comm *c, int exit_code)
 {
 	(void)c;

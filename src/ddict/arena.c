@@ -1,12 +1,12 @@
 /*
- * The arena: blocks in multiples of 16 bytes from the end, or from lists of
- * freed ones. A freed block is split when it is too large and never joined
- * with its neighbour; instead, when no block fits, all lists are made anew from
- * the gaps between what the index holds. Lists may so be wrong without harm,
- * which they are when a writer died.
+ * The arena hands out blocks in multiples of 16 bytes, from its end or from
+ * free lists. A free block that is too large is split, and is not merged with
+ * its neighbours. Instead, when no block fits, all lists are rebuilt from the
+ * gaps between the blocks that the index refers to. So lists may safely be
+ * wrong, as they are after a writer has died.
  *
- * Memory is asked of the system in steps before it is touched, so that a
- * machine without memory is an error and not a signal.
+ * Memory is obtained from the system in steps before it is touched, so running
+ * out of memory is an error and not a signal.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,17 +21,17 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* The freed block's own first words. */
+/* Stored in a free block. */
 struct freed {
 	uint64_t size, next;
 };
 
-/* Steps in which memory is taken: small against what is there. */
+/* Step sizes for obtaining memory: small compared with what is in use. */
 #define STEP_MIN ((uint64_t)64 << 10)
 #define STEP_MAX ((uint64_t)16 << 20)
-/* Blocks looked at in a list whose blocks may be too small. */
+/* Blocks tried in a list whose blocks may be too small. */
 #define LOOK 8
-/* Periods of reading that are told apart. */
+/* Reading intervals kept apart. */
 #define HELD 256
 
 uint64_t pen__rec_size_of(struct pen_key k, uint64_t len)
@@ -45,7 +45,7 @@ uint64_t pen__rec_size(const struct pen_seg_rec *r)
 	return pen__rec_size_of(pen__rec_key(r), pen__rec_value(r).len);
 }
 
-/* The list of a size: 16 to each power of two. */
+/* The list for a size: 16 per power of two. */
 static unsigned bin_of(uint64_t size)
 {
 	const uint64_t units = size / PEN_SEG_ALIGN;
@@ -76,7 +76,7 @@ void pen__arena_free(struct pen_seg *s, uint64_t off, uint64_t size)
 	pen__seg_add(&h->free_bytes, size);
 }
 
-/* Takes the block that *link leads to, and gives back what is too much. */
+/* Takes the block that *link refers to, and frees the excess. */
 static uint64_t take(struct pen_seg *s, unsigned b, uint64_t *link,
 		     uint64_t size)
 {
@@ -120,7 +120,7 @@ static uint64_t from_bins(struct pen_seg *s, uint64_t size)
 	return b < PEN_SEG_BINS ? take(s, b, &h->bin[b], size) : 0;
 }
 
-/* Memory up to `end`, from the system. */
+/* Obtains memory up to `end` from the system. */
 static bool obtain(struct pen_seg *s, uint64_t end)
 {
 	struct pen_seg_head *h = s->head;
@@ -141,7 +141,7 @@ static bool obtain(struct pen_seg *s, uint64_t end)
 	while (rc && errno == EINTR);
 	if (rc)
 		return false;
-	/* only for speed: pages are mapped at once instead of one by one */
+	/* only for speed: map all pages together instead of one by one */
 	if (step <= STEP_MAX)
 		(void)madvise(s->base + at, step, MADV_POPULATE_WRITE);
 	atomic_store(&h->taken, at + step);
@@ -177,12 +177,12 @@ void pen__arena_extend(struct pen_seg *s, uint64_t size)
 	const uint64_t top = atomic_load(&h->top) + size;
 
 	atomic_store(&h->top, top);
-	/* of a page that is taken, all is */
+	/* pages are obtained as a whole */
 	if (top > atomic_load(&h->taken))
 		atomic_store(&h->taken, (top + 4095) & ~(uint64_t)4095);
 }
 
-/* Whether a rebuild can find so much: not when nothing was freed since. */
+/* True if a rebuild can find this much; not if nothing has been freed since. */
 static bool worth(const struct pen_seg_head *h, uint64_t size)
 {
 	const uint64_t end = h->size - h->start;
@@ -200,7 +200,7 @@ uint64_t pen__arena_alloc(struct pen_seg *s, uint64_t size, bool *full)
 		off = from_top(s, size, full);
 	if (off)
 		return off;
-	/* what killed processes read or were filling is nobody's */
+	/* drop what killed processes were reading or filling */
 	pen__seg_drop_dead(s);
 	pen__arena_reclaim(s);
 	off = from_bins(s, size);
@@ -212,7 +212,7 @@ uint64_t pen__arena_alloc(struct pen_seg *s, uint64_t size, bool *full)
 	return off;
 }
 
-/* --- what is gone, and may still be read --- */
+/* --- retired blocks, which readers may still hold --- */
 
 uint64_t pen__rec_word(const struct pen_seg *s, struct pen_key k, uint64_t len)
 {
@@ -221,7 +221,8 @@ uint64_t pen__rec_word(const struct pen_seg *s, struct pen_key k, uint64_t len)
 	return len | e << 44 | (k.bytes ? PEN_REC_BYTES : 0);
 }
 
-/* All are younger than half of what the bits count: see forget_births(). */
+/* Unambiguous, since all are younger than half the range of the bits: see
+ * forget_births(). */
 uint64_t pen__rec_born(const struct pen_seg *s, const struct pen_seg_rec *r)
 {
 	const uint64_t now = atomic_load(&s->head->epoch);
@@ -230,7 +231,7 @@ uint64_t pen__rec_born(const struct pen_seg *s, const struct pen_seg_rec *r)
 	return born ? now - ((now - born) & PEN_BORN_MASK) : 0;
 }
 
-/* Before the bits come round: what is there now was made long ago. */
+/* Before the bits wrap around: marks all records as old. */
 static void forget_births(struct pen_seg *s)
 {
 	const struct pen_seg_table *t = pen__table_of(s);
@@ -247,7 +248,7 @@ static void forget_births(struct pen_seg *s)
 	}
 }
 
-/* Who begins from now on finds nothing of what is retired already. */
+/* Readers that start from now on cannot find what is already retired. */
 static void advance(struct pen_seg *s)
 {
 	const uint64_t now = atomic_fetch_add(&s->head->epoch, 1) + 1;
@@ -275,7 +276,7 @@ void pen__arena_retire(struct pen_seg *s, uint64_t off, uint64_t size,
 					  atomic_load(&h->epoch) };
 }
 
-/* In which epochs somebody found what he still holds. */
+/* Epochs in which readers found what they still hold. */
 struct held {
 	uint64_t n;
 	struct {
@@ -283,7 +284,7 @@ struct held {
 	} since[HELD];
 };
 
-/* Of too many, one that has all of them in it. */
+/* Merges into the last interval if there are too many. */
 static void add_held(struct held *to, uint64_t begin, uint64_t end)
 {
 	if (to->n < HELD) {
@@ -334,7 +335,7 @@ void pen__arena_reclaim(struct pen_seg *s)
 		return;
 	h->since_reclaim = 0;
 	advance(s);
-	/* looking who is dead takes long: only when it gets tight */
+	/* finding dead processes is slow: only when space is short */
 	if (n >= PEN_SEG_RETIRED / 2)
 		pen__seg_drop_dead(s);
 	find_held(s, &by);
@@ -347,7 +348,7 @@ void pen__arena_reclaim(struct pen_seg *s)
 			pen__arena_free(s, r.off, r.size);
 	}
 	h->nretired = kept;
-	/* what is held is looked at again when there is half as much more */
+	/* look again when there is half as much more */
 	h->reclaim_at = kept + (kept < 128 ? 64 : kept / 2);
 }
 
@@ -366,7 +367,7 @@ void pen__arena_forget(struct pen_seg *s)
 	h->nretired = 0;
 	h->nfreed++;
 	h->lost_epoch = atomic_load(&h->epoch);
-	/* who died may have been half through with this */
+	/* the dead writer may have done only part of this */
 	forget_births(s);
 	advance(s);
 }
@@ -383,7 +384,8 @@ static int by_offset(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* All that must stay: index, records, what readers hold, what is written. */
+/* Collects all blocks in use: index, records, retired blocks that readers hold,
+ * and blocks being filled. */
 static uint64_t collect(struct pen_seg *s, struct extent *e, uint64_t most)
 {
 	struct pen_seg_head *h = s->head;
@@ -420,7 +422,7 @@ static uint64_t collect(struct pen_seg *s, struct extent *e, uint64_t most)
 	return n;
 }
 
-/* Lists of the gaps; what lies behind the last one is given back. */
+/* Rebuilds the lists from the gaps, and returns memory after the last block. */
 static void relist(struct pen_seg *s, const struct extent *e, uint64_t n)
 {
 	struct pen_seg_head *h = s->head;

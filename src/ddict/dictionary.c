@@ -1,7 +1,7 @@
 /*
- * What a user does with a dictionary. A key has an owner in every group of
- * ranks that holds a replica: reading asks the own group's, writing goes to
- * all. A shard that is mapped is used directly, others by one request for all
+ * Operations on a dictionary. A key has an owner in every group of ranks that
+ * holds a replica: reads go to the owner in this rank's group, writes to all.
+ * Shards that are mapped are accessed directly; others get one request with all
  * keys of a call that they own.
  */
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "ddict/dictionary_int.h"
 
-/* Keys and bytes of a put that go in one message. */
+/* Keys and bytes of a put per message. */
 #define PUT_KEYS 65536
 #define PUT_BYTES ((uint64_t)32 << 20)
 
@@ -24,8 +24,8 @@ struct got {
 	struct pen_got pub;
 	struct pen_ddict *d;
 	struct pen_value *values;
-	struct pen_pin *pin; /* of each owner of the group */
-	struct part *part;   /* of those that are asked by wire */
+	struct pen_pin *pin; /* one per owner of the group */
+	struct part *part;   /* those requested over the wire */
 	struct pen_partition partition;
 	int nparts, rc;
 };
@@ -38,8 +38,8 @@ int pen__partition_make(struct pen_partition *to, const struct pen_ddict *d,
 
 	*to = (struct pen_partition){ 0 };
 	if (n > UINT32_MAX)
-		return pen__fail(err, PEN_EINVAL, "keys",
-				 "more than 4,294,967,295 at once");
+		return pen__fail(err, P_BAD_CALL, "keys",
+				 "more than 4,294,967,295 keys in one call");
 	to->at = pen__calloc(2 * n + w + 2, sizeof(*to->at));
 	if (!to->at)
 		return pen__fail_nomem(err, "dictionary", 8 * n);
@@ -51,7 +51,7 @@ int pen__partition_make(struct pen_partition *to, const struct pen_ddict *d,
 	}
 	for (uint32_t i = 2; i < w + 2; i++)
 		to->from[i] += to->from[i - 1];
-	/* from[o + 1] runs from where o begins to where it ends */
+	/* from[o + 1] moves from the start of o to its end */
 	for (uint64_t i = 0; i < n; i++)
 		to->at[to->from[to->owner[i] + 1]++] = (uint32_t)i;
 	return 0;
@@ -69,7 +69,7 @@ static struct pen_key_pick part_of(const struct pen_partition *d, int owner)
 				      d->from[owner + 1] - d->from[owner] };
 }
 
-/* --- getting --- */
+/* --- reading --- */
 
 static struct got *new_got(struct pen_ddict *d, uint64_t n, struct pen_err *err)
 {
@@ -135,10 +135,10 @@ static int ask_all(struct got *g, const struct pen_key *k, uint64_t n,
 		g->part = pen__calloc((size_t)d->width, sizeof(*g->part));
 		if (!g->part)
 			return pen__fail_nomem(err, "dictionary", 1);
-		/* until they are there */
+		/* until the replies arrive */
 		memset(g->values, 0, n * sizeof(*g->values));
 	}
-	/* what travels first, then what is here */
+	/* send remote requests first, then look up local keys */
 	for (int pass = 0; pass < 2; pass++)
 		for (int o = 0; o < d->width && !rc; o++) {
 			const struct pen_key_pick p = part_of(&g->partition, o);
@@ -181,7 +181,7 @@ PEN_API int pen_ddict_wait(struct pen_got *got, struct pen_err *err)
 
 	if (g->rc)
 		return pen__fail(err, g->rc, "dictionary",
-				 "waiting for these values failed before");
+				 "an earlier wait for these values failed");
 	for (int i = 0; i < g->nparts && !g->rc; i++) {
 		struct part *t = &g->part[i];
 
@@ -250,7 +250,7 @@ PEN_API int pen_ddict_get(struct pen_ddict *d, struct pen_key k, void *buf,
 	return rc;
 }
 
-/* --- one request to one rank, for what is not worth more --- */
+/* --- one request to one rank --- */
 
 static int ask_rank(struct pen_ddict *d, struct pen_remote *r, int to,
 		    enum pen_op op, const struct pen_key *k,
@@ -292,7 +292,7 @@ PEN_API int pen_ddict_contains(struct pen_ddict *d, struct pen_key k,
 
 /* --- writing --- */
 
-/* One owner's keys, of a call, in order. */
+/* Puts the keys of one owner, in order. */
 static int put_local(struct pen_seg *s, const struct pen_key *k,
 		     const struct pen_value *v, const struct pen_key_pick *p,
 		     struct pen_err *err)
@@ -314,7 +314,7 @@ static int put_local(struct pen_seg *s, const struct pen_key *k,
 	return rc;
 }
 
-/* How many of them go in one message. */
+/* Takes as many as go in one message. */
 static struct pen_key_pick cut(const struct pen_value *v,
 			       struct pen_key_pick rest)
 {
@@ -325,7 +325,7 @@ static struct pen_key_pick cut(const struct pen_value *v,
 	return (struct pen_key_pick){ rest.at, i };
 }
 
-/* What came of a message with some of *rest, which are taken off. */
+/* Waits for a message with some of *rest, and removes those that were put. */
 static int put_sent(struct pen_ddict *d, struct pen_remote *r, uint64_t n,
 		    struct pen_key_pick *rest, uint64_t *naps,
 		    struct pen_err *err)
@@ -341,9 +341,9 @@ static int put_sent(struct pen_ddict *d, struct pen_remote *r, uint64_t n,
 	rest->at += put.done;
 	rest->n -= put.done;
 	if (put.held && !pen__put_nap(&put, naps))
-		return pen__fail(err, PEN_ENOMEM, "dictionary",
-				 "rank %d is full of values that are gone and "
-				 "still read; open it with more memory=",
+		return pen__fail(err, P_DICTIONARY_FULL, "dictionary",
+				 "rank %d is full of removed values that are "
+				 "still being read; raise memory=",
 				 r->call.to);
 	return 0;
 }
@@ -375,9 +375,9 @@ struct pen_puts {
 	const struct pen_key *k;
 	const struct pen_value *v;
 	struct pen_partition partition;
-	int rc; /* of what was put here */
+	int rc; /* result of the local puts */
 	struct pen_err err;
-	struct part part[]; /* of each rank */
+	struct part part[]; /* one per rank */
 };
 
 static int puts_new(struct pen_puts **out, struct pen_ddict *d,
@@ -402,7 +402,7 @@ static int puts_new(struct pen_puts **out, struct pen_ddict *d,
 	return 0;
 }
 
-/* To one rank of every group: first what travels, all at once. */
+/* To one rank of every group; all remote requests are sent first. */
 static void puts_send(struct pen_puts *p)
 {
 	struct pen_ddict *d = p->d;
@@ -503,7 +503,7 @@ PEN_API int pen_ddict_put(struct pen_ddict *d, struct pen_key k,
 	return pen_ddict_put_many(d, &k, &v, 1, err);
 }
 
-/* The own group's, into a got of its own. */
+/* Pops from this rank's group. */
 static int pop_one(struct pen_ddict *d, int owner, struct pen_key k,
 		   struct got *g, struct pen_err *err)
 {
@@ -531,7 +531,8 @@ static int pop_one(struct pen_ddict *d, int owner, struct pen_key k,
 	return rc;
 }
 
-/* The other groups' replicas; a key that is not there is none to drop. */
+/* Removes the replicas of other groups; it is not an error if a key is
+ * absent. */
 static int drop_others(struct pen_ddict *d, int owner, struct pen_key k,
 		       struct pen_err *err)
 {
@@ -583,7 +584,7 @@ static int for_all(struct pen_ddict *d, enum pen_op op,
 {
 	int rc = 0;
 
-	/* one that fails does not keep the others from it */
+	/* a failure does not stop the others */
 	for (int i = 0; i < d->size; i++) {
 		struct pen_err *say = rc ? NULL : err;
 		struct pen_remote r = { 0 };
@@ -612,7 +613,8 @@ static int check_shard(const struct pen_ddict *d, uint32_t shard,
 {
 	if (shard < (uint32_t)d->size)
 		return 0;
-	return pen__fail(err, PEN_EINVAL, "shard", "there are %d, from 0",
+	return pen__fail(err, P_BAD_CALL, "shard",
+			 "no such shard; there are %d, numbered from 0",
 			 d->size);
 }
 
@@ -623,8 +625,9 @@ static int ask_stats(struct pen_ddict *d, uint32_t shard,
 	int rc = ask_rank(d, &r, (int)shard, PEN_OP_STATS, NULL, err);
 
 	if (!rc && r.call.reply_len != sizeof(*out))
-		rc = pen__fail(err, PEN_EDATA, "dictionary",
-			       "ranks are of different versions");
+		rc = pen__fail(err, P_BAD_MESSAGE, "dictionary",
+			       "the ranks run different versions of penstock; "
+			       "use one version on all ranks");
 	if (!rc)
 		memcpy(out, r.call.reply, sizeof(*out));
 	pen__remote_fini(&r);
@@ -700,7 +703,7 @@ PEN_API int pen_ddict_keys(struct pen_ddict *d, int shard,
 		rc = check_shard(d, (uint32_t)shard, err);
 		return rc ? rc : shard_keys(d, shard, fn, arg, err);
 	}
-	/* one replica has them all */
+	/* one replica has all keys */
 	for (int i = 0; i < d->width && !rc; i++)
 		rc = shard_keys(d, d->first + i, fn, arg, err);
 	return rc;

@@ -1,4 +1,4 @@
-/* The dictionary's own parts: settings, who owns a key, what goes by wire. */
+/* Internals of the dictionary: settings, owners of keys, remote requests. */
 #ifndef PEN_DDICT_DICTIONARY_INT_H
 #define PEN_DDICT_DICTIONARY_INT_H
 
@@ -24,22 +24,22 @@ struct ddict_opts {
 
 struct pen_ddict {
 	struct ddict_opts o;
-	struct pen_comm *comm; /* NULL: of this machine */
+	struct pen_comm *comm; /* NULL: this machine only */
 	int rank, size;
-	int width;	      /* ranks of a group, which holds all */
-	int first;	      /* of this rank's group */
-	struct pen_seg **seg; /* of every rank; NULL: on another machine */
+	int width;	      /* ranks per group; a group holds one replica */
+	int first;	      /* first rank of this rank's group */
+	struct pen_seg **seg; /* one per rank; NULL: on another machine */
 	struct pen_seg *mine;
-	bool made;	       /* mine: by this process, and empty at first */
-	struct pen_wire *wire; /* NULL: all are mapped */
+	bool made;	       /* mine was created by this process */
+	struct pen_wire *wire; /* NULL: all shards are mapped */
 	struct pen_name_server *server;
-	uint64_t pid; /* that opened it: only there the wire works */
+	uint64_t pid; /* process that opened it; the wire works only there */
 	_Atomic uint64_t wait_ns;
 	char host[64];
 	char how[512];
 };
 
-/* Which of a group's ranks, 0 .. width - 1. */
+/* Owner of a key within its group, 0 .. width - 1. */
 static inline int pen__ddict_owner(const struct pen_ddict *d, struct pen_key k)
 {
 	const uint64_t w = (uint64_t)d->width;
@@ -52,13 +52,13 @@ static inline int pen__ddict_owner(const struct pen_ddict *d, struct pen_key k)
 
 		return (int)(at < w ? at : w - 1);
 	}
-	/* other bits than those that find the bucket */
+	/* not the bits that select the bucket */
 	return (int)pen__mulhi(pen__mix64(pen__key_hash(k)), w);
 }
 
-/* Keys of several owners, put in their order. */
+/* Keys sorted by owner. */
 struct pen_partition {
-	uint32_t *at;	/* key numbers, owner by owner */
+	uint32_t *at;	/* indices of keys, owner by owner */
 	uint32_t *from; /* [width + 1] */
 	uint32_t *owner;
 };
@@ -67,7 +67,7 @@ int pen__partition_make(struct pen_partition *, const struct pen_ddict *,
 			struct pen_err *err);
 void pen__partition_fini(struct pen_partition *);
 
-/* --- remote.c: requests by wire --- */
+/* --- remote.c: requests over the wire --- */
 enum pen_op {
 	PEN_OP_GET,
 	PEN_OP_HAS,
@@ -79,44 +79,46 @@ enum pen_op {
 	PEN_OP_KEYS,
 };
 struct pen_key_pick {
-	const uint32_t *at; /* which of an array; NULL: all in order */
+	const uint32_t *at; /* indices into an array; NULL: all in order */
 	uint64_t n;
 };
 struct pen_remote {
 	struct pen_call call;
 	enum pen_op op;
-	void *buf; /* what is sent but the values */
+	void *buf; /* the message without the values */
 	struct iovec *iov;
 };
 /*
- * Makes a request about n keys, those at at[i] (NULL: all in order), and for
- * PUT their values; the values stay the caller's until it is done.
+ * Prepares a request for n keys, those at at[i] (NULL: all in order), and for
+ * PUT their values; the values must stay valid until it is done.
  */
 int pen__remote_make(struct pen_remote *, enum pen_op, const struct pen_key *,
 		     const struct pen_value *, const struct pen_key_pick *,
 		     struct pen_err *err);
-/* PEN_EINVAL in a forked child; else to be waited for. */
+/* PEN_EINVAL in a forked child; otherwise pen__remote_wait() must follow. */
 int pen__remote_send(struct pen_ddict *, struct pen_remote *, int to,
 		     struct pen_err *err);
 int pen__remote_wait(struct pen_ddict *, struct pen_remote *,
 		     struct pen_err *err);
-/* Checks the reply to GET, HAS and POP: values[at[i]], in the reply. */
+/* Checks the reply to GET, HAS and POP, and sets values[at[i]], which point
+ * into the reply. */
 int pen__remote_values(struct pen_remote *, const struct pen_key_pick *,
 		       struct pen_value *values, struct pen_err *err);
-/* Checks the reply to a PUT of n: how many were put. */
+/* Checks the reply to a PUT of n keys: how many were stored. */
 int pen__remote_put_done(const struct pen_remote *, uint64_t n,
 			 struct pen_put *, struct pen_err *err);
-void pen__remote_fini(struct pen_remote *); /* the reply, too */
+void pen__remote_fini(struct pen_remote *); /* frees the reply as well */
 int pen__remote_each_key(const struct pen_remote *,
 			 int (*fn)(void *, struct pen_key), void *arg,
 			 struct pen_err *err);
-/* The other side. */
+/* The serving side. */
 int pen__ddict_serve(void *d, int from, const void *req, size_t n,
 		     struct pen_reply *out, struct pen_err *err);
 void pen__ddict_sent(void *d, struct pen_reply *);
 
 /* --- restore.c --- */
-/* Before there is a shard: maps a saved one, if one fits; after: reads in. */
+/* Without a shard: maps a saved one if it matches. With a shard: reads the
+ * saved files into it. */
 int pen__ddict_restore(struct pen_ddict *, struct pen_err *err);
 
 #endif

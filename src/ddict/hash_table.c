@@ -1,9 +1,10 @@
 /*
- * The index: buckets of eight slots, a cache line each, found by the key's
- * hash; what does not fit goes to the next bucket. A bucket with an empty slot
- * ends the search, so a slot is emptied only in such a bucket, and otherwise
- * marked as gone. A key stays in its slot, a table that got too small stays as
- * it is: readers go on in it while the next one is filled and put in its place.
+ * The index: buckets of eight slots, one cache line each, selected by the hash
+ * of the key; overflow goes to the next bucket. A bucket with an empty slot
+ * ends a search, so a slot is emptied only in such a bucket and otherwise
+ * marked as deleted. Keys do not move. A table that is too small is left
+ * unchanged: readers continue in it while its successor is filled and put in
+ * its place.
  */
 #include <string.h>
 
@@ -12,9 +13,9 @@
 
 #define OFF_BITS 40
 #define OFF_MASK (((uint64_t)1 << OFF_BITS) - 1)
-/* Keys looked up at a time: as many misses the memory answers at once. */
+/* Keys looked up together: as many as the memory system handles misses. */
 #define GROUP 32
-/* Of 10 slots, at most so many are used. */
+/* Slots used out of 10, at most. */
 #define FILL 8
 #define MIN_BUCKETS 8
 
@@ -131,7 +132,7 @@ static const _Atomic uint64_t *next_bucket(const struct pen_seg_table *t,
 	return b == t->slot + t->nbuckets * PEN_BUCKET ? t->slot : b;
 }
 
-/* The slot that holds the key, or NULL. */
+/* The slot of a key, or NULL. */
 static const _Atomic uint64_t *seek(const struct pen_seg *s,
 				    const struct pen_seg_table *t,
 				    struct pen_key k, uint64_t hash,
@@ -170,7 +171,7 @@ const struct pen_seg_rec *pen__table_find(const struct pen_seg *s,
 	return r;
 }
 
-/* What lies there by its tag alone: almost always the right one. */
+/* Finds a slot by its tag alone, which is almost always the right one. */
 static uint64_t guess(const _Atomic uint64_t *b, uint64_t hash)
 {
 	for (int i = 0; i < PEN_BUCKET; i++) {
@@ -218,7 +219,7 @@ void pen__table_find_many(const struct pen_seg *s, const struct pen_key *k,
 	}
 }
 
-/* The first slot that is free, on the way of a hash; there is one. */
+/* The first free slot for a hash; there always is one. */
 static _Atomic uint64_t *vacancy(struct pen_seg_table *t, uint64_t hash)
 {
 	const _Atomic uint64_t *b = bucket_of(t, hash);
@@ -240,7 +241,7 @@ static struct pen_seg_table *own_table(struct pen_seg *s)
 	return (void *)(s->base + atomic_load(&s->head->table));
 }
 
-/* A block on a line's border: what is before and behind goes back. */
+/* Allocates a table aligned to a cache line, and frees the margins. */
 static uint64_t alloc_table(struct pen_seg *s, uint64_t nbuckets, bool *full)
 {
 	const uint64_t bytes = pen__table_bytes(nbuckets);
@@ -258,7 +259,7 @@ static uint64_t alloc_table(struct pen_seg *s, uint64_t nbuckets, bool *full)
 	return at;
 }
 
-/* The records' keys are needed again: they are fetched some ahead. */
+/* Copies all slots; prefetches records, whose keys must be hashed again. */
 static void refill(struct pen_seg *s, const struct pen_seg_table *from,
 		   struct pen_seg_table *to)
 {
@@ -297,7 +298,7 @@ static int replace(struct pen_seg *s, uint64_t nbuckets, bool fill, bool *full)
 		const uint64_t bytes = pen__table_bytes(t->nbuckets);
 
 		pen__seg_add(&h->live_bytes, -bytes);
-		/* only those who look things up read it */
+		/* only lookups read the old table */
 		pen__arena_retire(s, old, bytes, atomic_load(&h->epoch));
 		pen__arena_reclaim(s);
 	}
@@ -326,14 +327,14 @@ int pen__table_reserve(struct pen_seg *s, uint64_t n, bool *full)
 	uint64_t want = pen__table_buckets(keys + n + atomic_load(&h->ngone));
 
 	*full = false;
-	/* more slots than the budget has room for; nor must sizes overflow */
+	/* more slots than the budget has room for; also prevents overflow */
 	if (n > h->size / sizeof(uint64_t)) {
 		*full = true;
 		return PEN_ENOMEM;
 	}
 	if (want <= nbuckets)
 		return 0;
-	/* room for the marked ones is not needed in a new table */
+	/* deleted slots are not copied */
 	want = pen__table_buckets(keys + n);
 	if (want < pen__table_buckets(keys + keys / 2))
 		want = pen__table_buckets(keys + keys / 2);

@@ -1,8 +1,8 @@
 /*
- * A thread that hands out a descriptor. It has a table of descriptors of its
- * own: a child that the process forks must not keep the socket, and with it the
- * name, when the process is long gone. Only processes of the same user get it,
- * and it is taken only from those.
+ * A thread that hands out a descriptor. It has its own descriptor table, so
+ * that a forked child does not keep the socket, and with it the name, after the
+ * process has ended. Descriptors are exchanged only between processes of the
+ * same user.
  */
 #include "ddict/name_server.h"
 
@@ -25,9 +25,9 @@
 #define UNSHARE (1u << 1) /* CLOSE_RANGE_UNSHARE */
 
 struct pen_name_server {
-	int sock, fd; /* in the thread's table */
+	int sock, fd; /* in the thread's descriptor table */
 	int stop, ready;
-	bool shared; /* which is the process's: an old kernel */
+	bool shared; /* the table is the process's, on old kernels */
 	struct pen_team *team;
 };
 
@@ -39,10 +39,11 @@ int pen__name_check(const char *name, struct pen_err *err)
 	const size_t n = strlen(name);
 
 	if (!n || n > PEN_NAME_LONGEST || strspn(name, fine) != n)
-		return pen__fail(err, PEN_EINVAL, name,
-				 "a dictionary's name has 1 to %d letters, "
-				 "digits, dots and dashes",
-				 PEN_NAME_LONGEST);
+		return pen__fail(
+			err, P_BAD_VALUE, name,
+			"not a valid dictionary name; use 1 to %d letters, "
+			"digits, dots, dashes and underscores",
+			PEN_NAME_LONGEST);
 	return 0;
 }
 
@@ -52,7 +53,7 @@ static socklen_t address(struct sockaddr_un *a, const char *name, int at)
 
 	memset(a, 0, sizeof(*a));
 	a->sun_family = AF_UNIX;
-	/* a NUL in front: no file */
+	/* a leading NUL: abstract, not a file */
 	n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1,
 		     "penstock.%s.%u.%d", name, (unsigned)geteuid(), at);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
@@ -75,7 +76,8 @@ int pen__name_bind(const char *name, int at, int *sock, struct pen_err *err)
 	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (s < 0)
-		return pen__fail_sys(err, errno, name, "no socket");
+		return pen__fail_sys(err, errno, name,
+				     "cannot create a socket");
 	if (!bind(s, (void *)&a, n)) {
 		*sock = s;
 		return 0;
@@ -84,7 +86,7 @@ int pen__name_bind(const char *name, int at, int *sock, struct pen_err *err)
 		close(s);
 		return PEN_AGAIN;
 	}
-	pen__fail_sys(err, errno, name, "cannot be bound");
+	pen__fail_sys(err, errno, name, "cannot bind a socket to this name");
 	close(s);
 	return PEN_EIO;
 }
@@ -120,7 +122,8 @@ static int shut(int first, int last, unsigned flags)
 			    flags);
 }
 
-/* A table of its own, in which all but these and the standard error go. */
+/* Gives the thread its own descriptor table, with only these descriptors and
+ * standard error. */
 static bool keep_only(const struct pen_name_server *d)
 {
 	int keep[6] = { 2, d->sock, d->fd, d->stop, d->ready, 0x7fffffff };
@@ -132,7 +135,7 @@ static bool keep_only(const struct pen_name_server *d)
 			keep[k] = keep[k - 1];
 			keep[k - 1] = t;
 		}
-	/* where standard input is closed, a socket may have its number */
+	/* if standard input is closed, a socket may have its number */
 	if (keep[1] < 2 || shut(0, 1, UNSHARE))
 		return false;
 	for (int i = 0; i < 5; i++)
@@ -144,7 +147,7 @@ static void serve(void *arg, unsigned i)
 {
 	struct pen_name_server *d = arg;
 	struct pollfd p[2] = { { d->sock, POLLIN, 0 }, { d->stop, POLLIN, 0 } };
-	/* 1: the opener closes its copies; 2: they are the thread's, too */
+	/* 1: the opener closes its copies; 2: the thread shares them */
 	const uint64_t told = keep_only(d) ? 1 : 2;
 	int s;
 
@@ -190,7 +193,8 @@ int pen__name_serve(struct pen_name_server **out, int sock, int fd,
 	d->stop = eventfd(0, EFD_CLOEXEC);
 	d->ready = eventfd(0, EFD_CLOEXEC);
 	if (d->stop < 0 || d->ready < 0 || listen(sock, BACKLOG)) {
-		rc = pen__fail_sys(err, errno, "dictionary", "no socket");
+		rc = pen__fail_sys(err, errno, "dictionary",
+				   "cannot listen on the socket of its name");
 		goto fail;
 	}
 	rc = pen__team_start(&d->team, 1, "pen-door", serve, d, err);
@@ -221,7 +225,7 @@ void pen__name_server_close(struct pen_name_server *d)
 	free_server(d);
 }
 
-/* The descriptor that came with the byte, or -1. */
+/* Receives the descriptor, or -1. */
 static int receive(int sock)
 {
 	union {
@@ -278,7 +282,7 @@ int pen__name_fetch(const char *name, int *fd, struct pen_err *err)
 		if (*fd >= 0)
 			return 0;
 	}
-	return pen__fail(err, PEN_ENOTFOUND, name,
+	return pen__fail(err, P_NO_DICTIONARY, name,
 			 "no process of this user on this machine has a "
-			 "dictionary of that name");
+			 "dictionary with this name");
 }

@@ -1,8 +1,8 @@
 /*
- * Opening: where the shards are. Of one machine there is one, made here or got
- * from whoever has it by that name. Of ranks every rank makes one; those of one
- * machine map each other's, the rest is reached by a wire, which is opened only
- * when some rank needs it.
+ * Opening a dictionary. On one machine there is one shard, created here or
+ * fetched by name from another process. Over ranks, every rank creates a shard;
+ * ranks of one machine map each other's, and the others are reached over a
+ * wire, which is opened only if a rank needs it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 #include "base/team.h"
 #include "ddict/dictionary_int.h"
 
-/* For a name that is taken and does not answer: it may be in the making. */
+/* Wait for a name that is taken but does not respond: its owner may still be
+ * creating the shard. */
 #define PATIENCE_NS 4000000000u
 
 static const char *const spreads[] = { "hash", "blocks", NULL };
@@ -24,37 +25,43 @@ static const char *const spreads[] = { "hash", "blocks", NULL };
 #define O(member) offsetof(struct ddict_opts, member)
 const struct pen_opt pen__ddict_opts[] = {
 	{ "name", PEN_OPT_STR, O(name), NULL,
-	  "one machine: made under this name, or joined when it exists", NULL,
-	  0, 0 },
+	  "name on this machine; joins the dictionary, or creates it if there "
+	  "is none",
+	  NULL, 0, 0 },
 	{ "create", PEN_OPT_BOOL, O(create), "true",
-	  "with name=: false only joins one that exists", NULL, 0, 0 },
+	  "with name=, create the dictionary if there is none (false: only "
+	  "join)",
+	  NULL, 0, 0 },
 	{ "memory", PEN_OPT_SIZE, O(memory), NULL,
-	  "budget of a shard, taken as it is used (default: half of what is "
-	  "available, divided by the ranks of the machine)",
+	  "memory budget of a shard, allocated on demand (default: half the "
+	  "free memory / ranks per machine)",
 	  NULL, 0, 0 },
 	{ "width", PEN_OPT_INT, O(width), "0",
-	  "ranks that together hold one replica; 0: all, so there is one", NULL,
-	  0, 1e9 },
+	  "ranks that share one replica (0: all ranks, one replica)", NULL, 0,
+	  1e9 },
 	{ "spread", PEN_OPT_ENUM, O(spread), "hash",
-	  "which rank owns a number: by its hash, or blocks of neighbours "
-	  "(needs keys=)",
+	  "how integer keys are assigned to ranks: by hash, or in blocks of "
+	  "consecutive keys (needs keys=)",
 	  spreads, 0, 0 },
 	{ "keys", PEN_OPT_COUNT, O(keys), NULL,
-	  "how many are expected: makes the index once", NULL, 0, 0 },
+	  "expected number of keys, to size the index once", NULL, 0, 0 },
 	{ "transport", PEN_OPT_STR, O(transport), "auto",
-	  "how other machines are reached: auto tries what there is and "
-	  "takes the fastest; or tcp, mpi, rma; shm: not at all",
+	  "transport between machines: auto (the fastest that works), tcp, "
+	  "mpi, rma; shm: none",
 	  NULL, 0, 0 },
 	{ "share", PEN_OPT_BOOL, O(share), "true",
-	  "ranks of one machine use each other's memory; false: the transport",
+	  "share memory between the ranks of a machine (false: use the "
+	  "transport)",
 	  NULL, 0, 0 },
 	{ "restore", PEN_OPT_STR, O(restore), NULL,
-	  "begin with what was saved there: mapped and frozen, where it fits",
+	  "start from a saved dictionary, mapped and frozen if the shards "
+	  "match",
 	  NULL, 0, 0 },
 	{ "writable", PEN_OPT_BOOL, O(writable), "false",
-	  "with restore=: read it into memory, to be changed", NULL, 0, 0 },
+	  "with restore=, read it into memory so that it can be changed", NULL,
+	  0, 0 },
 	{ "verify", PEN_OPT_BOOL, O(verify), "false",
-	  "with restore=: compare the checksum of all bytes first", NULL, 0,
+	  "with restore=, verify the checksums of all bytes first", NULL, 0,
 	  0 },
 	{ NULL, 0, 0, NULL, NULL, NULL, 0, 0 },
 };
@@ -70,8 +77,8 @@ static int read_settings(struct ddict_opts *o, const char *const *settings,
 		char key[64];
 
 		if (!eq || (size_t)(eq - settings[i]) >= sizeof(key))
-			return pen__fail(err, PEN_EINVAL, settings[i],
-					 "is no setting; write key=value");
+			return pen__fail(err, P_BAD_VALUE, settings[i],
+					 "not a setting; write key=value");
 		memcpy(key, settings[i], (size_t)(eq - settings[i]));
 		key[eq - settings[i]] = '\0';
 		rc = pen__opt_set(pen__ddict_opts, o, key, eq + 1, err);
@@ -79,8 +86,9 @@ static int read_settings(struct ddict_opts *o, const char *const *settings,
 	if (!rc && o->name)
 		rc = pen__name_check(o->name, err);
 	if (!rc && o->spread == SPREAD_BLOCKS && !o->keys)
-		rc = pen__fail(err, PEN_EINVAL, "spread",
-			       "blocks needs keys=, how many there will be");
+		rc = pen__fail(
+			err, P_MISSING_SETTING, "spread",
+			"blocks requires keys=, the expected number of keys");
 	return rc;
 }
 
@@ -90,9 +98,9 @@ static int find_place(struct pen_ddict *d, struct pen_err *err)
 	d->size = d->comm ? d->comm->size : 1;
 	d->width = d->o.width ? (int)d->o.width : d->size;
 	if (d->width > d->size || d->size % d->width)
-		return pen__fail(err, PEN_EINVAL, "width",
-				 "%d does not divide %d ranks", d->width,
-				 d->size);
+		return pen__fail(err, P_BAD_VALUE, "width",
+				 "%d does not divide the number of ranks, %d",
+				 d->width, d->size);
 	d->first = d->rank / d->width * d->width;
 	d->pid = (uint64_t)getpid();
 	if (gethostname(d->host, sizeof(d->host) - 1))
@@ -122,14 +130,14 @@ static int make_shard(struct pen_ddict *d, struct pen_err *err)
 		return rc;
 	if (pen__table_reserve(d->mine, d->o.keys / (uint64_t)d->width + 1,
 			       &full))
-		rc = pen__fail(err, PEN_ENOMEM, "memory",
-			       "too little for an index of keys=%llu",
+		rc = pen__fail(err, P_OVER_BUDGET, "memory",
+			       "too small for an index of keys=%llu",
 			       (unsigned long long)d->o.keys);
 	pen__seg_unlock(d->mine);
 	return rc;
 }
 
-/* A shard of this machine is made, or taken from a file as it is. */
+/* Creates this process's shard, or maps a saved one. */
 static int begin_shard(struct pen_ddict *d, struct pen_err *err)
 {
 	int rc;
@@ -144,7 +152,7 @@ static int begin_shard(struct pen_ddict *d, struct pen_err *err)
 
 /* --- one machine --- */
 
-/* A place of its own at the name: without one it goes, too. */
+/* Serves the name, too, if a place is free. */
 static int serve_name(struct pen_ddict *d, struct pen_err *err)
 {
 	for (int i = 0; i < PEN_NAME_SERVERS; i++) {
@@ -173,14 +181,14 @@ static int join(struct pen_ddict *d, struct pen_err *err)
 	return rc;
 }
 
-/* Joins; else whoever gets the first place makes it. */
+/* Joins, or creates the shard if this process gets the first place. */
 static int open_named(struct pen_ddict *d, struct pen_err *err)
 {
 	const struct timespec nap = { .tv_nsec = 1000000 };
 	const uint64_t until = pen__now_ns() + PATIENCE_NS;
 	int rc, sock;
 
-	/* by the clock: one that was stopped takes seconds for each try */
+	/* by time: each try takes seconds if the other process is stopped */
 	while (pen__now_ns() < until) {
 		rc = join(d, err);
 		if (rc != PEN_ENOTFOUND || !d->o.create)
@@ -198,8 +206,8 @@ static int open_named(struct pen_ddict *d, struct pen_err *err)
 		}
 		nanosleep(&nap, NULL);
 	}
-	return pen__fail(err, PEN_EIO, d->o.name,
-			 "the process that has this name does not answer");
+	return pen__fail(err, P_IO, d->o.name,
+			 "the process that owns this name does not respond");
 }
 
 static int open_machine(struct pen_ddict *d, struct pen_err *err)
@@ -210,22 +218,21 @@ static int open_machine(struct pen_ddict *d, struct pen_err *err)
 		return rc;
 	d->seg[0] = d->mine;
 	snprintf(d->how, sizeof(d->how), "shared memory: %s%s%s",
-		 d->mine->head ? "all processes are of this machine"
+		 d->mine->head ? "all processes are on this machine"
 			       : "a saved file, mapped",
-		 d->o.name ? ", by the name of " : "",
-		 d->o.name ? d->o.name : "");
+		 d->o.name ? ", named " : "", d->o.name ? d->o.name : "");
 	return 0;
 }
 
 /* --- ranks --- */
 
-/* Names only these ranks know: a number for all, and the rank. */
+/* A name that only these ranks know. */
 static void peer_name(char *buf, size_t cap, uint64_t job, int rank)
 {
 	snprintf(buf, cap, "rank.%016llx.%d", (unsigned long long)job, rank);
 }
 
-/* node: of every rank, as bytes. */
+/* node: an int per rank, unaligned. */
 static void map_peers(struct pen_ddict *d, const char *node, uint64_t job)
 {
 	for (int i = 0; i < d->size; i++) {
@@ -236,7 +243,7 @@ static void map_peers(struct pen_ddict *d, const char *node, uint64_t job)
 		if (i == d->rank || at != d->comm->node)
 			continue;
 		peer_name(name, sizeof(name), job, i);
-		/* where it cannot be had, the wire leads there */
+		/* on failure, the wire is used */
 		if (!pen__name_fetch(name, &fd, NULL))
 			(void)pen__seg_map(&d->seg[i], fd, name, NULL);
 	}
@@ -277,7 +284,7 @@ out:
 	return rc;
 }
 
-/* Ranks that are not mapped, the most on any rank. */
+/* Number of ranks not mapped, the maximum over all ranks. */
 static int count_far(struct pen_ddict *d, double *far, struct pen_err *err)
 {
 	*far = 0;
@@ -304,22 +311,22 @@ static int connect_ranks(struct pen_ddict *d, struct pen_err *err)
 		return 0;
 	}
 	if (shm)
-		return pen__fail(err, PEN_ENOTSUP, "transport",
-				 "shm does not reach all ranks, which are on "
-				 "%d machines; use transport=auto",
+		return pen__fail(err, P_NO_TRANSPORT, "transport",
+				 "shm cannot reach all ranks, which are on %d "
+				 "machines; set transport=auto",
 				 d->comm->nnodes);
 	rc = pen__wire_open(&d->wire, d->comm, d->o.transport, &server, err);
 	if (rc)
 		return rc;
 	snprintf(d->how, sizeof(d->how), "%s%s",
 		 d->o.share && d->comm->local_size > 1
-			 ? "shared memory on a machine, between them "
+			 ? "shared memory on a machine, between machines "
 			 : "",
 		 pen__wire_why(d->wire));
 	return 0;
 }
 
-/* A number that differs for texts that do, as good as always. */
+/* A number that almost certainly differs for different texts. */
 static double number_of(const char *text)
 {
 	const struct pen_key k = { text, strlen(text) };
@@ -327,8 +334,8 @@ static double number_of(const char *text)
 	return (double)(pen__key_hash(k) >> 12);
 }
 
-/* Ranks that deal keys in different ways would not find them; nor would those
- * meet that connect in different ways. */
+/* Ranks with different key distributions would not find each other's keys, and
+ * with different transports they would not connect. */
 static int compare_settings(struct pen_ddict *d, struct pen_err *err)
 {
 	const double mine[] = {
@@ -351,14 +358,14 @@ static int compare_settings(struct pen_ddict *d, struct pen_err *err)
 	rc = pen__comm_reduce(d->comm, v, 2 * N, PEN_MIN, err);
 	for (int i = 0; i < N && !rc; i++)
 		if (v[i] != -v[N + i])
-			rc = pen__fail(err, PEN_EINVAL, "settings",
-				       "width, spread, keys, share, restore, "
-				       "writable and transport have to be the "
-				       "same on all ranks");
+			rc = pen__fail(
+				err, P_RANKS_DISAGREE, "settings",
+				"width, spread, keys, share, restore, writable "
+				"and transport must be the same on all ranks");
 	return rc;
 }
 
-/* A saved shard that does not fit on one rank is mapped on none. */
+/* A saved shard that does not match on one rank is mapped on none. */
 static int settle_restore(struct pen_ddict *d, struct pen_err *err)
 {
 	double made = d->made;
@@ -412,7 +419,7 @@ int pen__ddict_open(struct pen_ddict **out, struct pen_comm *comm,
 		if (!rc)
 			rc = find_place(d, err);
 	}
-	/* all or none go on */
+	/* all ranks continue, or none */
 	if (comm)
 		rc = pen__comm_agree(comm, rc, err);
 	if (!rc)

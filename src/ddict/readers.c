@@ -1,11 +1,11 @@
 /*
- * Who uses a shard, and what they still read. A process announces there in
- * which epochs it found what it holds, a few at most; how many of its threads
- * do so is counted in memory of its own, which the kernel clears in a forked
- * child, so that the child becomes a process of its own at first use.
+ * The processes that use a shard, and what they still read. In the shard, a
+ * process publishes the epochs in which it found what it holds, in a few
+ * entries. How many threads use each entry is counted in private memory, which
+ * the kernel clears in a forked child, so that the child registers itself at
+ * first use.
  *
- * A process that was killed is recognised (base/alive.h), and what it held is
- * given up.
+ * A killed process is detected (base/alive.h), and what it held is released.
  */
 #include "base/alive.h"
 #include "ddict/seg.h"
@@ -22,7 +22,7 @@ static void drop(struct pen_seg_head *h, struct pen_seg_proc *p)
 	atomic_fetch_add(&h->nputs, atomic_exchange(&p->nputs, 0));
 	atomic_fetch_add(&h->ngets, atomic_exchange(&p->ngets, 0));
 	atomic_fetch_add(&h->nserved, atomic_exchange(&p->nserved, 0));
-	/* a block it was filling is in no list: a rebuild finds it */
+	/* a block it was filling is in no list; a rebuild finds it */
 	for (int i = 0; i < PEN_SEG_COPIES; i++)
 		h->nfreed += atomic_exchange(&p->copy[i].size, 0) != 0;
 	for (int i = 0; i < PEN_SEG_SINCE; i++)
@@ -95,9 +95,10 @@ int pen__proc_join(struct pen_seg *s, struct pen_err *err)
 		i = find_entry(h);
 	}
 	if (i < 0)
-		return pen__fail(err, PEN_ENOMEM, "dictionary",
-				 "%d processes use it, and no more can",
-				 PEN_SEG_PROCESSES);
+		return pen__fail(
+			err, P_DICTIONARY_FULL, "dictionary",
+			"%d processes use it already, which is the limit",
+			PEN_SEG_PROCESSES);
 	p = &h->proc[i];
 	pen__alive_init(&me);
 	p->ns = me.space;
@@ -116,8 +117,8 @@ void pen__proc_leave(struct pen_seg *s)
 	atomic_store(&s->self->pid, 0);
 }
 
-/* Where reading from epoch e on is counted: an entry of that epoch, or a free
- * one; when there is none, the newest, since an older epoch is as good. */
+/* The entry that counts reading from epoch e on: one of that epoch, or a free
+ * one; otherwise the newest, since an older epoch is safe. */
 static uint32_t entry_for(const struct pen_seg_self *me,
 			  const struct pen_seg_proc *p, uint64_t e)
 {
@@ -151,8 +152,8 @@ int pen__seg_pin(struct pen_seg *s, struct pen_pin *out, struct pen_err *err)
 	p = &s->head->proc[me->proc];
 	e = atomic_load(&s->head->epoch);
 	i = entry_for(me, p, e);
-	/* before anything is looked up: sequentially consistent; the end before
-	 * the beginning, which makes it count */
+	/* before any lookup, sequentially consistent; end before begin, which
+	 * makes the entry valid */
 	if (!me->since[i].active++)
 		atomic_store(&p->since[i].end, UINT64_MAX);
 	if (!me->since[i].count++)
@@ -164,13 +165,14 @@ int pen__seg_pin(struct pen_seg *s, struct pen_pin *out, struct pen_err *err)
 	return 0;
 }
 
-/* Whether a pin is of this process: a forked child has none of its parent's. */
+/* True if a pin belongs to this process; a forked child does not own its
+ * parent's. */
 static bool is_own(const struct pen_seg *s, const struct pen_pin *pin)
 {
 	return pin->entry && atomic_load(&s->self->pid) == pin->pid;
 }
 
-/* Under the own lock. */
+/* With self->lock held. */
 static void stop_looking(struct pen_seg *s, uint32_t i)
 {
 	struct pen_seg_self *me = s->self;

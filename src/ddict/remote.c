@@ -1,11 +1,11 @@
 /*
- * What ranks of different machines say to each other. A request is a head, one
- * word a key (its number, or how many bytes it has), which keys are bytes, for
- * a put the values' lengths, then the bytes of the keys and those of the
- * values. The reply to a get is one length a key, then the values, each filled
- * up to 16 bytes, so that they can be used where they arrive.
+ * Messages between ranks of different machines. A request has a header, one
+ * word per key (its number, or its length in bytes), which keys are bytes, for
+ * a put the lengths of the values, then the bytes of the keys and of the
+ * values. The reply to a get has one length per key, then the values, each
+ * padded to 16 bytes, so that they can be used in place.
  *
- * Ranks run the same program, but what comes in is checked as if they did not.
+ * Ranks run the same program, but messages are checked as if they did not.
  */
 #include <string.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ static uint64_t pick(const struct pen_key_pick *p, uint64_t i)
 	return p->at ? p->at[i] : i;
 }
 
-/* What the keys take, and whether some of them are bytes. */
+/* Total size of the keys; *has_bytes: some of them are bytes. */
 static uint64_t measure(const struct pen_key *k, const struct pen_key_pick *p,
 			bool *has_bytes)
 {
@@ -116,9 +116,10 @@ int pen__remote_send(struct pen_ddict *d, struct pen_remote *r, int to,
 		     struct pen_err *err)
 {
 	if ((uint64_t)getpid() != d->pid)
-		return pen__fail(err, PEN_EINVAL, "dictionary",
-				 "a forked process reaches only the shards of "
-				 "its machine; open it after the fork");
+		return pen__fail(
+			err, P_BAD_CALL, "dictionary",
+			"a forked process reaches only the shards on its "
+			"machine; open the dictionary after the fork");
 	r->call.to = to;
 	pen__wire_call(d->wire, &r->call);
 	return 0;
@@ -137,9 +138,9 @@ int pen__remote_wait(struct pen_ddict *d, struct pen_remote *r,
 
 static int fail_reply(const struct pen_remote *r, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, "dictionary",
-			 "the answer of rank %d makes no sense; all ranks have "
-			 "to be of one version",
+	return pen__fail(err, P_BAD_MESSAGE, "dictionary",
+			 "the reply of rank %d is malformed; run one version "
+			 "of penstock on all ranks",
 			 r->call.to);
 }
 
@@ -179,7 +180,7 @@ void pen__remote_fini(struct pen_remote *r)
 	r->buf = r->iov = r->call.reply = NULL;
 }
 
-/* --- the other side --- */
+/* --- serving --- */
 
 struct request {
 	struct head h;
@@ -190,9 +191,9 @@ struct request {
 
 static int fail_request(struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, "dictionary",
-			 "a request makes no sense; all ranks have to be of "
-			 "one version");
+	return pen__fail(err, P_BAD_MESSAGE, "dictionary",
+			 "a request is malformed; run one version of penstock "
+			 "on all ranks");
 }
 
 static uint64_t word_at(const uint8_t *p, uint64_t i)
@@ -220,7 +221,7 @@ static int decode_keys(struct request *q, const uint8_t *words,
 		*k = (struct pen_key){ NULL, word_at(words, i) };
 		if (!kinds || !kinds[i])
 			continue;
-		/* the bytes of a key of none must not be NULL either */
+		/* an empty key must not be NULL either */
 		k->bytes = pen__take(b, k->number);
 		if (!k->bytes)
 			return fail_request(err);
@@ -270,7 +271,7 @@ static int decode(struct request *q, const void *req, size_t n,
 	return rc;
 }
 
-/* Ahead of the lengths, and not sent: what holds the values meanwhile. */
+/* Before the lengths, not sent: the pin that holds the values. */
 struct room {
 	struct pen_pin pin;
 	uint64_t len[];
@@ -325,7 +326,7 @@ static int serve_values(struct pen_ddict *d, struct request *q,
 	return reply_values(out, room, q, err);
 }
 
-/* This thread waits for nobody: who asked tries again with the rest. */
+/* This thread must not wait: the caller tries again with the rest. */
 static int serve_put(struct pen_ddict *d, const struct request *q,
 		     struct pen_reply *out, struct pen_err *err)
 {
@@ -383,7 +384,7 @@ static int add_key(void *arg, struct pen_key k)
 	return 0;
 }
 
-/* As a request: the same can be read with the same. */
+/* In the format of a request, so that decode() can read it. */
 static int serve_keys(struct pen_ddict *d, struct pen_reply *out,
 		      struct pen_err *err)
 {

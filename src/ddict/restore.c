@@ -1,7 +1,8 @@
 /*
- * Saving all shards, and beginning with saved ones. Files of as many shards as
- * there are now are mapped as they are; of other numbers, or when they are to
- * be changed, every rank reads some files and puts what is in them.
+ * Saving all shards, and starting from saved ones. If the number of saved
+ * shards matches, the files are mapped as they are. Otherwise, or if the
+ * dictionary is to be writable, every rank reads some of the files and puts
+ * their content.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -13,11 +14,11 @@
 #include "base/mem.h"
 #include "ddict/dictionary_int.h"
 
-/* Keys and bytes that are read in at a time. */
+/* Keys and bytes read at a time. */
 #define GROUP 4096
 #define GROUP_BYTES ((uint64_t)16 << 20)
 
-/* What decides who owns a key, for one replica. */
+/* Identifies how keys are distributed within a replica. */
 static uint64_t spread_of(const struct pen_ddict *d)
 {
 	if (d->width == 1)
@@ -32,8 +33,8 @@ static int file_name(char *buf, const char *path, uint32_t i, uint32_t n,
 		       : snprintf(buf, PATH_MAX, "%s.%u-of-%u", path, i, n);
 
 	return k < PATH_MAX ? 0
-			    : pen__fail(err, PEN_EINVAL, path,
-					"the name is too long");
+			    : pen__fail(err, P_TOO_LONG, path,
+					"the path is too long");
 }
 
 PEN_API int pen_ddict_persist(struct pen_ddict *d, const char *path,
@@ -44,7 +45,7 @@ PEN_API int pen_ddict_persist(struct pen_ddict *d, const char *path,
 	char name[PATH_MAX];
 	int rc = 0;
 
-	/* the other groups hold the same */
+	/* the other groups hold the same keys */
 	if (d->rank < d->width) {
 		rc = file_name(name, path, about.shard, about.nshards, err);
 		if (!rc)
@@ -69,13 +70,13 @@ static int map_own(struct pen_ddict *d, struct pen_err *err)
 	if (about.spread == spread_of(d) && d->width > 1 &&
 	    (about.shard != (uint32_t)(d->rank % d->width) ||
 	     about.nshards != (uint32_t)d->width))
-		return pen__fail(err, PEN_EDATA, name,
-				 "holds shard %u of %u; files were renamed or "
-				 "mixed up",
+		return pen__fail(err, P_FILES_DISAGREE, name,
+				 "contains shard %u of %u; the files were "
+				 "renamed or mixed up",
 				 about.shard, about.nshards);
 	if (about.spread == spread_of(d))
 		return 0;
-	/* dealt in another way: it has to be read in */
+	/* distributed differently: it must be read */
 	pen__seg_close(d->mine);
 	d->mine = NULL;
 	return 0;
@@ -84,13 +85,13 @@ static int map_own(struct pen_ddict *d, struct pen_err *err)
 static int fail_several(const char *path, uint32_t a, uint32_t b,
 			struct pen_err *err)
 {
-	return pen__fail(err, PEN_EINVAL, path,
-			 "was saved by %u ranks and by %u; remove the files of "
-			 "the one that is old",
+	return pen__fail(err, P_AMBIGUOUS_DATA, path,
+			 "saved both as %u shards and as %u; remove the older "
+			 "set of files",
 			 a, b);
 }
 
-/* How many shards were saved: 1, or by the name of the first. */
+/* Number of saved shards: 1, or from the name of the first file. */
 static int count_files(const char *path, uint32_t *n, struct pen_err *err)
 {
 	const char *slash = strrchr(path, '/');
@@ -123,17 +124,17 @@ static int count_files(const char *path, uint32_t *n, struct pen_err *err)
 	if (rc)
 		return rc;
 	return *n ? 0
-		  : pen__fail(err, PEN_ENOTFOUND, path,
-			      "no dictionary was saved there");
+		  : pen__fail(err, P_NOT_FOUND, path,
+			      "no saved dictionary found");
 }
 
 /*
- * Keys and values of a saved shard on their way in. They are copied first: the
- * file may be cut short, and what puts them holds locks.
+ * Keys and values of a saved shard on their way in. They are copied first,
+ * because the file may be truncated and a put holds locks.
  */
 struct batch {
 	struct pen_seg *from;
-	uint64_t at; /* the slot to go on with */
+	uint64_t at; /* next slot */
 	uint64_t n, bytes;
 	struct pen_block room;
 	const char *name;
@@ -142,7 +143,7 @@ struct batch {
 	struct pen_value value[GROUP];
 };
 
-/* The next ones, and what they take. */
+/* Finds the next records, and the size of their copies. */
 static int look(void *arg)
 {
 	struct batch *b = arg;
@@ -157,10 +158,10 @@ static int look(void *arg)
 		*k = pen__rec_key(r);
 		r = pen__table_find(b->from, *k, pen__key_hash(*k));
 		if (!r)
-			return pen__fail(b->err, PEN_EDATA, b->name,
-					 "damaged: a key is not where the "
-					 "index says; save the dictionary "
-					 "anew");
+			return pen__fail(
+				b->err, P_DAMAGED, b->name,
+				"damaged: a key is not where the index says; "
+				"save the dictionary again");
 		b->value[b->n] = pen__rec_value(r);
 		b->bytes += b->value[b->n].len + (k->bytes ? k->number : 0);
 	}

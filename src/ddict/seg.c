@@ -1,7 +1,7 @@
 /*
- * A shard's memory: made, mapped, locked. It is a memfd, so that no file system
- * knows its name and nothing is left when the last process is gone; its size is
- * the budget and is sealed, pages are taken as they are used.
+ * The memory of a shard: created, mapped, locked. It is a memfd, so it has no
+ * name in any file system and nothing is left after the last process has ended.
+ * Its size is the budget and is sealed; pages are allocated on demand.
  */
 #include "ddict/seg.h"
 
@@ -30,15 +30,14 @@ static int map(struct pen_seg *s, int prot, const char *where,
 		mmap(NULL, s->size, prot, MAP_SHARED | MAP_NORESERVE, s->fd, 0);
 
 	if (p == MAP_FAILED)
-		return pen__fail_sys(
-			err, errno, where,
-			"%s cannot be mapped; ask for less memory=",
-			pen__show_bytes((double)s->size).s);
+		return pen__fail_sys(err, errno, where,
+				     "cannot map %s (lower memory=)",
+				     pen__show_bytes((double)s->size).s);
 	s->base = p;
 	return 0;
 }
 
-/* What belongs to this process alone, and to none it forks. */
+/* Memory private to this process, not inherited by its children. */
 static int make_self(struct pen_seg *s, struct pen_err *err)
 {
 	void *p = mmap(NULL, sizeof(*s->self), PROT_READ | PROT_WRITE,
@@ -49,7 +48,8 @@ static int make_self(struct pen_seg *s, struct pen_err *err)
 	s->self = p;
 	if (madvise(p, sizeof(*s->self), MADV_WIPEONFORK))
 		return pen__fail_sys(err, errno, "dictionary",
-				     "the kernel is older than 4.14");
+				     "MADV_WIPEONFORK is not available "
+				     "(requires Linux 4.14)");
 	return 0;
 }
 
@@ -68,7 +68,9 @@ static int init_lock(pthread_mutex_t *m, struct pen_err *err)
 			rc = pthread_mutex_init(m, &a);
 		pthread_mutexattr_destroy(&a);
 	}
-	return rc ? pen__fail_sys(err, rc, "dictionary", "no lock") : 0;
+	return rc ? pen__fail_sys(err, rc, "dictionary",
+				  "cannot initialise the shared mutex")
+		  : 0;
 }
 
 static int make_memory(struct pen_seg *s, struct pen_err *err)
@@ -78,10 +80,10 @@ static int make_memory(struct pen_seg *s, struct pen_err *err)
 	    fcntl(s->fd, F_ADD_SEALS,
 		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return pen__fail_sys(err, errno, "dictionary",
-				     "no shared memory");
+				     "cannot create shared memory");
 	if (fallocate(s->fd, 0, 0, (off_t)head_size()))
 		return pen__fail_sys(err, errno, "dictionary",
-				     "no shared memory");
+				     "cannot allocate shared memory");
 	return map(s, PROT_READ | PROT_WRITE, "dictionary", err);
 }
 
@@ -100,7 +102,8 @@ static int init_head(struct pen_seg *s, struct pen_err *err)
 	atomic_store(&h->top, h->start);
 	atomic_store(&h->taken, h->start);
 	if (getrandom(h->id, sizeof(h->id), 0) != sizeof(h->id))
-		return pen__fail_sys(err, errno, "dictionary", "no random");
+		return pen__fail_sys(err, errno, "dictionary",
+				     "cannot read random bytes");
 	rc = init_lock(&h->lock, err);
 	if (rc)
 		return rc;
@@ -115,8 +118,8 @@ int pen__seg_create(struct pen_seg **out, uint64_t size, struct pen_err *err)
 	int rc;
 
 	if (size < PEN_SEG_MIN || size > PEN_SEG_MAX)
-		return pen__fail(err, PEN_EINVAL, "memory",
-				 "has to be from 1 MiB to 16 TiB");
+		return pen__fail(err, P_BAD_VALUE, "memory",
+				 "must be from 1 MiB to 16 TiB");
 	s = pen__calloc(1, sizeof(*s));
 	if (!s)
 		return pen__fail_nomem(err, "dictionary", sizeof(*s));
@@ -145,16 +148,17 @@ static int map_live(struct pen_seg *s, const char *where, struct pen_err *err)
 	int rc;
 
 	if (s->size < head_size())
-		return pen__fail(err, PEN_EDATA, where, "is no dictionary");
+		return pen__fail(err, P_NOT_THIS_FORMAT, where,
+				 "not a dictionary");
 	rc = map(s, PROT_READ | PROT_WRITE, where, err);
 	if (rc)
 		return rc;
 	h = (void *)s->base;
 	if (h->version != PEN_SEG_VERSION || h->head_size != head_size() ||
 	    h->size != s->size || h->start != head_size())
-		return pen__fail(err, PEN_ENOTSUP, where,
-				 "was made by another version of penstock; use "
-				 "the same in all processes");
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, where,
+				 "created by another version of penstock; run "
+				 "one version in all processes");
 	s->head = h;
 	rc = make_self(s, err);
 	return rc ? rc : pen__seg_join(s, err);
@@ -174,7 +178,7 @@ int pen__seg_map(struct pen_seg **out, int fd, const char *where,
 	}
 	s->fd = fd;
 	if (fstat(fd, &st)) {
-		rc = pen__fail_sys(err, errno, where, "cannot be looked at");
+		rc = pen__fail_sys(err, errno, where, "cannot read its size");
 		goto fail;
 	}
 	s->size = (uint64_t)st.st_size;
@@ -209,7 +213,7 @@ void pen__seg_close(struct pen_seg *s)
 	pen__free(s);
 }
 
-/* Counters may be amiss by what the dead one was doing; the index is not. */
+/* The dead writer may have left counters wrong, but not the index. */
 static void recover(struct pen_seg *s)
 {
 	const struct pen_seg_table *t = pen__table_of(s);
@@ -245,7 +249,7 @@ int pen__seg_lock(struct pen_seg *s, struct pen_err *err)
 			pthread_mutex_unlock(&s->head->lock);
 	}
 	return rc ? pen__fail_sys(err, rc, "dictionary",
-				  "its lock cannot be taken")
+				  "cannot lock the shared mutex")
 		  : 0;
 }
 

@@ -1,7 +1,7 @@
 /*
- * What is done with one shard, by any process that has it mapped. Small values
- * are copied under the writers' lock, a quarter of a megabyte at a time; a
- * large one gets its block, is copied without the lock, and then published.
+ * Operations on one shard, by any process that has mapped it. Small values are
+ * copied with the writers' lock held, 256 KiB at a time. A large one gets a
+ * block, is copied without the lock, and is then published.
  */
 #include <string.h>
 #include <sys/uio.h>
@@ -16,7 +16,7 @@
 #define GROUP 64
 #define BULK 256
 #define BULK_MIN 4
-/* A second in all. */
+/* One second in total. */
 #define NAP_NS 500000
 #define NAPS 2000
 
@@ -24,8 +24,8 @@ static const uint8_t zeros[16];
 
 static int fail_frozen(struct pen_err *err)
 {
-	return pen__fail(err, PEN_EINVAL, "dictionary",
-			 "is frozen: nothing can be changed any more");
+	return pen__fail(err, P_FROZEN, "dictionary",
+			 "frozen: it can no longer be changed");
 }
 
 static int fail_full(const struct pen_seg *s, uint64_t need, bool full,
@@ -37,16 +37,16 @@ static int fail_full(const struct pen_seg *s, uint64_t need, bool full,
 		atomic_load(&h->top) - h->start - atomic_load(&h->free_bytes);
 
 	if (!full)
-		return pen__fail(err, PEN_ENOMEM, "dictionary",
-				 "the machine has no memory for %s more, of a "
-				 "budget of %s",
+		return pen__fail(err, P_DICTIONARY_FULL, "dictionary",
+				 "the machine is out of memory: cannot "
+				 "allocate %s, though the budget is %s",
 				 pen__show_bytes((double)need).s,
 				 pen__show_bytes((double)h->size).s);
 	return pen__fail(
-		err, PEN_ENOMEM, "dictionary",
-		"full: %s do not fit; of the budget of %s, %s are in "
-		"use by %s and %s by readers of values that were "
-		"removed; open it with more memory=",
+		err, P_DICTIONARY_FULL, "dictionary",
+		"full: no room for %s; of the budget of %s, %s are used by %s "
+		"and %s by removed values that are still being read; raise "
+		"memory=",
 		pen__show_bytes((double)need).s,
 		pen__show_bytes((double)h->size).s,
 		pen__show_bytes((double)(h->start + live)).s,
@@ -62,7 +62,7 @@ static void write_rec(struct pen_seg *s, uint64_t off, struct pen_key k,
 
 	r->key = k.number;
 	r->len = pen__rec_word(s, k, v.len);
-	/* what is between and behind them is sent and saved, too */
+	/* padding is sent and saved as well, so it must be zero */
 	if (k.bytes && k.number) {
 		memset(to + pen__round16(k.number) - 16, 0, 16);
 		memcpy(to, k.bytes, k.number);
@@ -81,7 +81,7 @@ static void retire(struct pen_seg *s, uint64_t off)
 	pen__arena_retire(s, off, pen__rec_size(r), pen__rec_born(s, r));
 }
 
-/* Under the lock: the record at off becomes its key's. */
+/* Lock held. Makes the record at off that of its key. */
 static void publish(struct pen_seg *s, uint64_t off, struct pen_key k,
 		    uint64_t len)
 {
@@ -91,7 +91,7 @@ static void publish(struct pen_seg *s, uint64_t off, struct pen_key k,
 		retire(s, old);
 }
 
-/* Under the lock. */
+/* Lock held. */
 static int put_one(struct pen_seg *s, struct pen_key k, struct pen_value v,
 		   struct pen_err *err)
 {
@@ -109,7 +109,7 @@ static int put_one(struct pen_seg *s, struct pen_key k, struct pen_value v,
 	return 0;
 }
 
-/* Under the lock: notes a block that is being filled; -1: no room to. */
+/* Lock held. Notes a block that is being filled; -1: no free note. */
 static int note_copy(struct pen_seg *s, uint64_t off, uint64_t size)
 {
 	struct pen_seg_proc *p = &s->head->proc[s->self->proc];
@@ -124,7 +124,7 @@ static int note_copy(struct pen_seg *s, uint64_t off, uint64_t size)
 	return -1;
 }
 
-/* Under the lock at the start and the end, not while copying. */
+/* Lock held at the start and the end, not while copying. */
 static int put_large(struct pen_seg *s, struct pen_key k, struct pen_value v,
 		     struct pen_err *err)
 {
@@ -135,8 +135,8 @@ static int put_large(struct pen_seg *s, struct pen_key k, struct pen_value v,
 	uint64_t off;
 	int rc = 0, note;
 
-	/* first: a larger index may make the arena anew, which frees what is
-	 * neither in the index nor noted */
+	/* first: a larger index may rebuild the arena, which frees blocks that
+	 * are neither in the index nor noted */
 	if (pen__table_reserve(s, 1, &full))
 		return fail_full(s, size, full, err);
 	off = pen__arena_alloc(s, size, &full);
@@ -154,14 +154,14 @@ static int put_large(struct pen_seg *s, struct pen_key k, struct pen_value v,
 		rc = fail_frozen(err);
 	else if (note >= 0 && pen__table_reserve(s, 1, &full))
 		rc = fail_full(s, size, full, err);
-	/* noted until here, since others may have filled the index */
+	/* noted until here, since other writers may have filled the index */
 	if (note >= 0)
 		atomic_store(&p->copy[note].size, 0);
 	if (rc) {
 		pen__arena_free(s, off, size);
 		return rc;
 	}
-	/* born now: many epochs may have passed while it was copied */
+	/* many epochs may have passed while it was copied */
 	r = (void *)(s->base + off);
 	r->len = pen__rec_word(s, k, v.len);
 	publish(s, off, k, v.len);
@@ -171,21 +171,22 @@ static int put_large(struct pen_seg *s, struct pen_key k, struct pen_value v,
 static int check(struct pen_key k, struct pen_value v, struct pen_err *err)
 {
 	if (k.bytes && k.number > PEN_SEG_MAX_KEY)
-		return pen__fail(err, PEN_EINVAL, "key",
-				 "has %s bytes; 1,073,741,824 are the most",
-				 pen__show_grouped(k.number).s);
+		return pen__fail(
+			err, P_TOO_LONG, "key",
+			"too long: %s bytes; the limit is 1,073,741,824",
+			pen__show_grouped(k.number).s);
 	if (v.len > PEN_SEG_MAX_VALUE)
-		return pen__fail(err, PEN_EINVAL, "value",
-				 "has %s; %s are the most",
+		return pen__fail(err, P_TOO_LONG, "value",
+				 "too long: %s; the limit is %s",
 				 pen__show_bytes((double)v.len).s,
 				 pen__show_bytes((double)PEN_SEG_MAX_VALUE).s);
 	return 0;
 }
 
 /*
- * Many small ones at the end of the arena, by one system call: the kernel then
- * need not clear the pages first, nor map them here, which is a third of what
- * putting costs. How many of n: 0, where that does not fit; then they go one
+ * Stores many small values at the end of the arena with one system call: the
+ * kernel then need not clear the pages or map them here, which is a third of
+ * the cost of a put. Returns how many of n; 0: they do not fit, and are put one
  * by one.
  */
 static uint64_t put_bulk(struct pen_seg *s, const struct pen_key *k,
@@ -224,8 +225,8 @@ static uint64_t put_bulk(struct pen_seg *s, const struct pen_key *k,
 }
 
 /*
- * Whether a put that found no room may find some soon: others read what was
- * replaced, and may have been interrupted right then.
+ * True if a put that found no room may succeed soon: readers still hold what
+ * was replaced, and may have been interrupted.
  */
 static bool is_held_up(const struct pen_seg *s, uint64_t size)
 {
@@ -236,7 +237,7 @@ static bool is_held_up(const struct pen_seg *s, uint64_t size)
 	       atomic_load(&h->live_bytes) <= room - size;
 }
 
-/* Locks, and puts some of n, from put->done on. */
+/* Locks, and puts some of n keys, from put->done on. */
 static int put_run(struct pen_seg *s, const struct pen_key *k,
 		   const struct pen_value *v, uint64_t n, struct pen_put *put,
 		   struct pen_err *err)
@@ -250,7 +251,7 @@ static int put_run(struct pen_seg *s, const struct pen_key *k,
 		return rc;
 	if (pen__seg_frozen(s))
 		rc = fail_frozen(err);
-	/* when there is no room for all, then for one after the other */
+	/* if there is no room for all, reserve one at a time */
 	else if (n - i > 1)
 		full = pen__table_reserve(s, n - i, &full) != 0;
 	if (!rc && !full)
@@ -366,8 +367,7 @@ int pen__shard_find(struct pen_seg *s, const struct pen_key *k,
 
 int pen__value_absent(struct pen_err *err)
 {
-	return pen__fail(err, PEN_ENOTFOUND, "dictionary",
-			 "there is no such key");
+	return pen__fail(err, P_NOT_FOUND, "dictionary", "no such key");
 }
 
 int pen__value_copy(struct pen_value v, void *buf, uint64_t *len,
@@ -379,11 +379,10 @@ int pen__value_copy(struct pen_value v, void *buf, uint64_t *len,
 		return pen__value_absent(err);
 	*len = v.len;
 	if (v.len > room)
-		return pen__fail(err, PEN_ENOMEM, "dictionary",
-				 "the value has %s bytes, and there is room "
-				 "for %s",
-				 pen__show_grouped(v.len).s,
-				 pen__show_grouped(room).s);
+		return pen__fail(
+			err, P_NO_MEMORY, "dictionary",
+			"the value has %s bytes, but the buffer holds %s",
+			pen__show_grouped(v.len).s, pen__show_grouped(room).s);
 	if (v.len)
 		memcpy(buf, v.data, v.len);
 	return 0;
@@ -465,7 +464,7 @@ int pen__shard_clear(struct pen_seg *s, struct pen_err *err)
 
 	if (rc)
 		return rc;
-	/* one that is full has no room for another index */
+	/* a full shard has no room for another index */
 	large = pen__table_reset(s, &full) != 0;
 	if (large)
 		pen__table_empty(s);
@@ -495,7 +494,7 @@ int pen__shard_freeze(struct pen_seg *s, struct pen_err *err)
 	return 0;
 }
 
-/* A key of a saved shard, taken out of it before it is shown to anyone. */
+/* A key of a saved shard, copied before it is passed to the callback. */
 struct key_step {
 	const struct pen_seg *s;
 	uint64_t at;

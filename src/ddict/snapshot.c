@@ -1,11 +1,11 @@
 /*
- * A shard in a file: a head, the index, and the records as they are in memory,
- * one after another in the order they had. So it is mapped and used in place,
- * by any number of processes, read-only. Head and index are checked whenever
- * one is opened; the records on demand, since that reads all of them, and
- * bounds at every use. A file that is cut short while it is mapped is an error
- * of the call that finds out, never a signal; but what was lent before that is
- * in the hands of who has it.
+ * A shard in a file: a header, the index, and the records as in memory, in
+ * their original order. It is mapped and used in place, read-only, by any
+ * number of processes. Header and index are verified whenever the file is
+ * opened; records only on request, since that reads all of them; bounds at
+ * every use. If the file is truncated while mapped, the call that notices
+ * returns an error and there is no signal; values handed out before are not
+ * protected.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 #define VERSION 1
 #define HEAD 4096
-#define PIECES 256 /* in one write */
+#define PIECES 256 /* per write */
 
 static const char magic[8] = { 'P', 'E', 'N', 'S', 'H', 'A', 'R', 'D' };
 
@@ -37,10 +37,10 @@ struct image {
 	uint64_t spread;
 	uint64_t size, nbuckets, nkeys, value_bytes, data_at;
 	uint64_t table_sum, data_sum;
-	uint64_t head_sum; /* of what is above */
+	uint64_t head_sum; /* of everything above */
 };
 
-/* Over multiples of 16 bytes, in pieces. */
+/* A checksum over multiples of 16 bytes. */
 struct sum {
 	uint64_t a, b;
 };
@@ -88,19 +88,19 @@ static uint64_t head_sum(const struct image *m)
 	return sum_of(buf, sizeof(buf));
 }
 
-/* --- a file that shrinks --- */
+/* --- files truncated while mapped --- */
 
 static int fail_cut(const struct pen_seg *s, struct pen_err *err)
 {
-	return pen__fail(err, PEN_ESTALE, s->where,
-			 "was cut short while it was in use; save the "
-			 "dictionary anew, and open it again");
+	return pen__fail(err, P_DATA_CHANGED, s->where,
+			 "truncated while in use; save the dictionary again "
+			 "and reopen it");
 }
 
 /*
- * Cut short within its last page a file reads as zeros there, without a signal.
- * So one byte is looked at again whenever something was read: the last of that
- * page that is not zero, or any where all are.
+ * A file truncated within its last page reads as zeros there, without a signal.
+ * So one byte is checked after every access: the last of that page that is not
+ * zero, or any if all are.
  */
 static void find_witness(struct pen_seg *s)
 {
@@ -177,7 +177,7 @@ static int flush(struct out *o, struct pen_err *err)
 			continue;
 		if (k < 0)
 			return pen__fail_sys(err, errno, o->path,
-					     "cannot be written");
+					     "cannot write the file");
 		while (o->n && (size_t)k >= v->iov_len) {
 			k -= (ssize_t)v->iov_len;
 			v++;
@@ -217,15 +217,15 @@ static int by_place(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* A shard on its way out. What it takes is freed by who calls, since a saved
- * shard may be lost at any point. */
+/* A shard being saved. The caller frees its memory, since access to a saved
+ * shard may be aborted at any point. */
 struct body {
 	struct pen_seg *s;
 	struct out *o;
 	struct image *m;
-	const struct pen_seg_rec **r; /* the records, as they lie */
+	const struct pen_seg_rec **r; /* in order of their offsets */
 	uint64_t n;
-	struct pen_seg_table *t; /* of where they will be */
+	struct pen_seg_table *t; /* with their offsets in the file */
 	struct pen_err *err;
 };
 
@@ -253,7 +253,7 @@ static int write_records(struct out *o, const struct pen_seg_rec **r,
 	return rc ? rc : flush(o, err);
 }
 
-/* The index; the head gets its sizes and sums. */
+/* Builds the index, and sets sizes and checksums in the header. */
 static bool make_index(struct body *b)
 {
 	struct image *m = b->m;
@@ -278,7 +278,7 @@ static bool make_index(struct body *b)
 	return true;
 }
 
-/* The file but for its head, which is written last. */
+/* Writes the file except its header, which comes last. */
 static int write_body(void *arg)
 {
 	struct body *b = arg;
@@ -304,7 +304,8 @@ static int write_file(struct pen_seg *s, struct out *o, struct image *m,
 	int rc;
 
 	if (lseek(o->fd, HEAD, SEEK_SET) != HEAD)
-		return pen__fail_sys(err, errno, o->path, "is no plain file");
+		return pen__fail_sys(err, errno, o->path,
+				     "cannot seek in the file");
 	rc = s->head ? pen__seg_lock(s, err) : 0;
 	if (rc)
 		return rc;
@@ -317,7 +318,8 @@ static int write_file(struct pen_seg *s, struct out *o, struct image *m,
 		return rc;
 	m->head_sum = head_sum(m);
 	if (pwrite(o->fd, m, sizeof(*m), 0) != sizeof(*m) || fsync(o->fd))
-		return pen__fail_sys(err, errno, o->path, "cannot be written");
+		return pen__fail_sys(err, errno, o->path,
+				     "cannot write the file");
 	return 0;
 }
 
@@ -336,7 +338,7 @@ int pen__image_save(struct pen_seg *s, const char *path,
 	memcpy(m.magic, magic, sizeof(magic));
 	if (snprintf(tmp, sizeof(tmp), "%s.%d.tmp", path, (int)getpid()) >=
 	    (int)sizeof(tmp))
-		return pen__fail(err, PEN_EINVAL, path, "the name is too long");
+		return pen__fail(err, P_TOO_LONG, path, "the path is too long");
 	pen__stale_remove(path);
 	o = pen__calloc(1, sizeof(*o));
 	if (!o)
@@ -344,15 +346,16 @@ int pen__image_save(struct pen_seg *s, const char *path,
 	o->path = path;
 	o->fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (o->fd < 0) {
-		rc = pen__fail_sys(err, errno, path, "cannot be made");
+		rc = pen__fail_sys(err, errno, path, "cannot create the file");
 		pen__free(o);
 		return rc;
 	}
 	rc = write_file(s, o, &m, err);
 	if (close(o->fd) && !rc)
-		rc = pen__fail_sys(err, errno, path, "cannot be written");
+		rc = pen__fail_sys(err, errno, path, "cannot write the file");
 	if (!rc && rename(tmp, path))
-		rc = pen__fail_sys(err, errno, path, "cannot be named");
+		rc = pen__fail_sys(err, errno, path,
+				   "cannot rename the temporary file");
 	if (rc)
 		unlink(tmp);
 	pen__free(o);
@@ -361,10 +364,11 @@ int pen__image_save(struct pen_seg *s, const char *path,
 
 /* --- opening --- */
 
-static int damaged(struct pen_err *err, const char *where, const char *what)
+static int damaged(struct pen_err *err, int kind, const char *where,
+		   const char *what)
 {
-	return pen__fail(err, PEN_EDATA, where,
-			 "damaged: %s; save the dictionary anew", what);
+	return pen__fail(err, kind, where,
+			 "damaged: %s; save the dictionary again", what);
 }
 
 static int check_head(const struct image *m, uint64_t size, const char *where,
@@ -373,21 +377,26 @@ static int check_head(const struct image *m, uint64_t size, const char *where,
 	uint64_t table;
 
 	if (memcmp(m->magic, magic, sizeof(magic)))
-		return pen__fail(err, PEN_EDATA, where,
-				 "is no saved dictionary");
+		return pen__fail(err, P_NOT_THIS_FORMAT, where,
+				 "not a saved dictionary");
 	if (m->version != VERSION)
-		return pen__fail(err, PEN_ENOTSUP, where,
-				 "is of version %u, and this penstock reads %u",
-				 m->version, VERSION);
+		return pen__fail(
+			err, P_UNSUPPORTED_FEATURE, where,
+			"format version %u; this penstock reads version %u",
+			m->version, VERSION);
 	if (m->head_sum != head_sum(m))
-		return damaged(err, where, "its head");
+		return damaged(err, P_CHECKSUM, where,
+			       "the header does not match its checksum");
 	if (m->size != size)
-		return damaged(err, where, "it is cut off");
+		return damaged(err, size < m->size ? P_TRUNCATED : P_DAMAGED,
+			       where,
+			       "the file size does not match the header");
 	table = m->nbuckets < size / 64 ? pen__table_bytes(m->nbuckets) : size;
 	if (!m->nbuckets || m->head != HEAD || m->data_at != HEAD + table ||
 	    m->data_at > size || m->nkeys > m->nbuckets * PEN_BUCKET ||
 	    !m->nshards || m->shard >= m->nshards)
-		return damaged(err, where, "its head contradicts itself");
+		return damaged(err, P_DAMAGED, where,
+			       "the header is inconsistent");
 	return 0;
 }
 
@@ -398,10 +407,12 @@ static int check_body(struct pen_seg *s, const struct image *m,
 
 	if (t->nbuckets != m->nbuckets ||
 	    sum_of(t, pen__table_bytes(m->nbuckets)) != m->table_sum)
-		return damaged(err, where, "its index");
+		return damaged(err, P_CHECKSUM, where,
+			       "the index does not match its checksum");
 	if (verify &&
 	    sum_of(s->base + m->data_at, m->size - m->data_at) != m->data_sum)
-		return damaged(err, where, "its values");
+		return damaged(err, P_CHECKSUM, where,
+			       "the values do not match their checksum");
 	s->table = t;
 	s->nkeys = m->nkeys;
 	s->value_bytes = m->value_bytes;
@@ -437,16 +448,16 @@ int pen__image_map(struct pen_seg *s, const char *where, bool verify,
 	void *p;
 	int rc;
 
-	/* the end of a path tells more than its beginning */
+	/* the end of a path is the most informative */
 	snprintf(s->where, sizeof(s->where), "%s",
 		 where + (n < sizeof(s->where) ? 0 : n - sizeof(s->where) + 1));
 	pen__guard_install();
 	if (s->size < HEAD)
-		return pen__fail(err, PEN_EDATA, where,
-				 "is no saved dictionary");
+		return pen__fail(err, P_NOT_THIS_FORMAT, where,
+				 "not a saved dictionary");
 	p = mmap(NULL, s->size, PROT_READ, MAP_SHARED, s->fd, 0);
 	if (p == MAP_FAILED)
-		return pen__fail_sys(err, errno, where, "cannot be mapped");
+		return pen__fail_sys(err, errno, where, "cannot map the file");
 	s->base = p;
 	rc = pen__image_touch(s, check_all, &o, err);
 	if (!rc && about)
@@ -465,11 +476,12 @@ int pen__image_open(struct pen_seg **out, const char *path, bool verify,
 		return pen__fail_nomem(err, path, sizeof(*s));
 	s->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (s->fd < 0 || fstat(s->fd, &st)) {
-		rc = pen__fail_sys(err, errno, path, "cannot be opened");
+		rc = pen__fail_sys(err, errno, path, "cannot open the file");
 		goto fail;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		rc = pen__fail(err, PEN_EDATA, path, "is no plain file");
+		rc = pen__fail(err, P_NOT_THIS_FORMAT, path,
+			       "not a regular file");
 		goto fail;
 	}
 	s->size = (uint64_t)st.st_size;

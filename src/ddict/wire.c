@@ -1,7 +1,7 @@
 /*
- * Opening a wire: every transport that is asked for is tried by all ranks
- * together, what works is measured between two of them, and all take the same.
- * A transport that cannot be had is no error as long as another one can.
+ * Opening a wire: all ranks try each requested transport together, those that
+ * work are measured between two ranks, and all ranks use the fastest. A
+ * transport that fails is not an error as long as another one works.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -96,7 +96,7 @@ static int wire_new(struct pen_wire **out, const struct pen_comm *comm,
 
 void pen__wire_close(struct pen_wire *w)
 {
-	/* a forked child has no thread to end, and its locks may be held */
+	/* a forked child has no thread to stop, and its locks may be held */
 	if (w && w->pid != getpid())
 		return;
 	if (w && w->transport)
@@ -110,7 +110,8 @@ struct card {
 	struct pen_alive process;
 };
 
-/* Who is where: for messages, so a name cut short does no harm. */
+/* Learns hosts and processes of all ranks. Host names are for messages only, so
+ * a truncated one does no harm. */
 static int learn_hosts(struct pen_wire *w, struct pen_comm *comm,
 		       struct pen_err *err)
 {
@@ -139,7 +140,7 @@ static int learn_hosts(struct pen_wire *w, struct pen_comm *comm,
 	return rc;
 }
 
-/* Collective, and the same outcome everywhere. */
+/* Collective, with the same result on all ranks. */
 static int try_transport(struct pen_wire **out, struct pen_comm *comm,
 			 const struct pen_transport *t,
 			 const struct pen_wire_server *server,
@@ -165,9 +166,9 @@ static int try_transport(struct pen_wire **out, struct pen_comm *comm,
 
 /* --- choosing --- */
 
-/* What became of each transport. */
+/* Result of trying a transport. */
 struct trial {
-	struct pen_wire *wire; /* NULL: it does not work, or was not asked */
+	struct pen_wire *wire; /* NULL: failed, or not requested */
 	struct pen_speed speed;
 	char reason[160];
 };
@@ -198,7 +199,7 @@ static void say_reasons(const struct trial *t, char *text, size_t cap)
 			    transports[i]->name, t[i].reason);
 }
 
-/* The one taken comes first. */
+/* The chosen one comes first. */
 static void say_why(const struct trial *t, size_t best, char *text, size_t cap)
 {
 	text[0] = '\0';
@@ -238,11 +239,12 @@ static int check_name(const char *transport, struct pen_err *err)
 			return 0;
 		add(names, sizeof(names), ", %s", transports[i]->name);
 	}
-	return pen__fail(err, PEN_EINVAL, "transport", "'%.40s' is none of %s",
+	return pen__fail(err, P_UNKNOWN_NAME, "transport",
+			 "'%.40s' is not a transport; choose from %s",
 			 transport, names);
 }
 
-/* How many work; an error only where ranks cannot agree at all. */
+/* Returns how many work; an error only if none does. */
 static int try_all(struct trial *t, struct pen_comm *comm,
 		   const char *transport, const struct pen_wire_server *server,
 		   struct pen_err *err)
@@ -266,15 +268,16 @@ static int try_all(struct trial *t, struct pen_comm *comm,
 		char text[200];
 
 		say_reasons(t, text, sizeof(text));
-		return pen__fail(err, PEN_ENOTSUP, "transport",
-				 "no way between the ranks: %s", text);
+		return pen__fail(err, P_NO_TRANSPORT, "transport",
+				 "no transport works between the ranks: %s",
+				 text);
 	}
 	return n;
 }
 
 /*
- * The first in the table unless another one is clearly faster: what runs on
- * its own beats what has to poll.
+ * The first in the table unless another one is clearly faster: a transport with
+ * its own progress beats one that has to poll.
  */
 static size_t best_of(const struct trial *t)
 {
@@ -344,7 +347,7 @@ int pen__wire_open(struct pen_wire **out, struct pen_comm *comm,
 	rc = wire_new(out, comm, server, err);
 	if (!rc)
 		snprintf((*out)->why, sizeof((*out)->why),
-			 "none: there is one rank");
+			 "none: there is only one rank");
 	return rc;
 }
 

@@ -1,12 +1,12 @@
 /*
- * Addresses. A rank listens on all of its addresses and tells the others which
- * these are; who connects tries them in order of promise, and the kernel's
- * routes say which interface is used. An address proves nothing: bridges of
- * containers have the same one on every host. So both sides show a secret that
- * rank 0 drew and handed out through the communicator, and say which rank they
- * are; a wrong answer is a wrong address, and the next one is tried.
+ * Addresses. A rank listens on all its addresses and announces them to the
+ * others. A connecting rank tries them in order of promise, and the kernel's
+ * routes decide which interface is used. An address proves nothing: container
+ * bridges have the same one on every host. So both sides present a secret that
+ * rank 0 generated and distributed through the communicator, and their rank;
+ * after a wrong answer, the next address is tried.
  *
- * The secret travels in the clear, as MPI's own traffic does.
+ * The secret is sent unencrypted, as is MPI's own traffic.
  */
 #include "ddict/wire_addr.h"
 
@@ -25,9 +25,9 @@
 #include "base/clock.h"
 #include "ddict/wire_int.h"
 
-/* For an address that does not answer; there may be others. */
+/* Timeout of an address; there may be others. */
 #define CONNECT_MS 2000
-/* A host that is gone without a word. */
+/* Until a host that has vanished silently counts as lost. */
 #define SILENT_S 30
 
 union any {
@@ -37,7 +37,7 @@ union any {
 	struct sockaddr_un un;
 };
 
-/* --- my own addresses --- */
+/* --- this rank's addresses --- */
 
 static uint32_t speed_of(const char *name)
 {
@@ -80,7 +80,8 @@ static bool read_addr(const struct ifaddrs *i, struct pen_addr *out)
 		memcpy(out->bytes, &a->in.sin_addr, 4);
 		out->prefix = m ? bits((const void *)&m->in.sin_addr, 4) : 32;
 	} else if (a->sa.sa_family == AF_INET6) {
-		/* these need to know the interface, which others do not */
+		/* link-local addresses need the interface, which peers do not
+		 * know */
 		if (IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr))
 			return false;
 		out->family = AF_INET6;
@@ -100,7 +101,7 @@ static int list_addrs(struct pen_card *c, struct pen_err *err)
 
 	if (getifaddrs(&all))
 		return pen__fail_sys(err, errno, "network",
-				     "interfaces cannot be listed");
+				     "cannot list the network interfaces");
 	for (struct ifaddrs *i = all; i && c->naddrs < PEN_ADDRS;
 	     i = i->ifa_next)
 		if (read_addr(i, &c->addrs[c->naddrs]))
@@ -109,7 +110,7 @@ static int list_addrs(struct pen_card *c, struct pen_err *err)
 	return 0;
 }
 
-/* Any address of any family, where the kernel has both. */
+/* Any address of both families, if the kernel supports them. */
 static int listen_tcp(struct pen_card *c, struct pen_err *err)
 {
 	union any a = { .in6 = { .sin6_family = AF_INET6 } };
@@ -130,7 +131,7 @@ static int listen_tcp(struct pen_card *c, struct pen_err *err)
 			    0);
 		if (fd < 0)
 			return pen__fail_sys(err, errno, "network",
-					     "no socket");
+					     "cannot create a socket");
 		if (bind(fd, &a.sa, n))
 			goto fail;
 	}
@@ -139,12 +140,12 @@ static int listen_tcp(struct pen_card *c, struct pen_err *err)
 	c->port = a.sa.sa_family == AF_INET ? a.in.sin_port : a.in6.sin6_port;
 	return fd;
 fail:
-	pen__fail_sys(err, errno, "network", "cannot listen");
+	pen__fail_sys(err, errno, "network", "cannot listen on a socket");
 	close(fd);
 	return PEN_EIO;
 }
 
-/* The kernel chooses a name; without one there is still tcp. */
+/* The kernel chooses a name. On failure, tcp remains. */
 static int listen_unix(struct pen_card *c)
 {
 	const size_t before = offsetof(struct sockaddr_un, sun_path);
@@ -184,7 +185,7 @@ void pen__socket_tune(int fd)
 	const int on = 1, idle = SILENT_S / 3, every = SILENT_S / 6, probes = 4;
 	const unsigned ms = SILENT_S * 1000;
 
-	/* of no use, and of no harm, to unix sockets */
+	/* no effect on unix sockets */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
@@ -211,7 +212,7 @@ int pen__hello_check(const struct pen_hello *got,
 {
 	unsigned char diff = 0;
 
-	/* all of it, however soon it differs: time tells nothing */
+	/* compare all bytes, so that the time reveals nothing */
 	for (size_t i = 0; i < sizeof(got->cookie); i++)
 		diff |= got->cookie[i] ^ expected->cookie[i];
 	if (diff || memcmp(got->magic, expected->magic, sizeof(got->magic)) ||
@@ -223,7 +224,7 @@ int pen__hello_check(const struct pen_hello *got,
 
 /* --- connecting --- */
 
-/* Until the socket is ready, or time is up. */
+/* Waits until the socket is ready or time is up. */
 static int wait_for(int fd, short what, uint64_t until)
 {
 	for (;;) {
@@ -247,7 +248,7 @@ static int say_hello(int fd, const struct pen_hello *mine,
 	struct pen_hello got;
 	size_t n = 0;
 
-	/* the first bytes of a connection always find room */
+	/* the first bytes of a connection never block */
 	if (send(fd, mine, sizeof(*mine), MSG_NOSIGNAL) != sizeof(*mine))
 		return EPIPE;
 	while (n < sizeof(got)) {
@@ -269,7 +270,7 @@ static int say_hello(int fd, const struct pen_hello *mine,
 	return 0;
 }
 
-/* A connection whose other end is the rank it should be, or an errno. */
+/* Connects, and checks that the peer is the expected rank; 0 or an errno. */
 static int attempt(const union any *a, socklen_t n,
 		   const struct pen_hello *mine,
 		   const struct pen_hello *expected, int *out)
@@ -284,7 +285,7 @@ static int attempt(const union any *a, socklen_t n,
 		return errno;
 	pen__socket_tune(fd);
 	if (connect(fd, &a->sa, n)) {
-		/* EAGAIN: a unix socket with too many before us */
+		/* EAGAIN: the backlog of a unix socket is full */
 		e = errno;
 		if (e == EINPROGRESS)
 			e = wait_for(fd, POLLOUT, until);
@@ -308,8 +309,8 @@ static bool same_bits(const uint8_t *a, const uint8_t *b, unsigned n)
 }
 
 /*
- * What an address promises. The least is that of addresses that most likely
- * lead back to this host, which another one may claim to be on.
+ * Ranks an address by promise. Addresses that probably lead back to this host
+ * come last.
  */
 static uint64_t promise(const struct pen_card *mine, const struct pen_card *to,
 			const struct pen_addr *a)
@@ -325,7 +326,8 @@ static uint64_t promise(const struct pen_card *mine, const struct pen_card *to,
 
 		if (m->family != a->family)
 			continue;
-		/* my own: it leads to me, or we are on one host */
+		/* one of this host's own: leads to itself, unless both are on
+		 * one host */
 		if (same_bits(m->bytes, a->bytes,
 			      a->family == AF_INET ? 32 : 128))
 			return same_node ? 3 : 2;
@@ -379,7 +381,8 @@ int pen__card_connect(const struct pen_card *mine, const struct pen_card *to,
 
 	pen__hello_init(&expected, hello->to, hello->from, cookie->answer);
 	if (to->naddrs > PEN_ADDRS)
-		return pen__fail(err, PEN_EDATA, "address", "too many");
+		return pen__fail(err, P_BAD_MESSAGE, "address",
+				 "the rank announces too many addresses");
 	if (!try_unix(mine, to, hello, &expected, fd))
 		return 0;
 	for (int i = 0; i < to->naddrs; i++)
@@ -401,5 +404,5 @@ int pen__card_connect(const struct pen_card *mine, const struct pen_card *to,
 			return 0;
 	}
 	return pen__fail_sys(err, e, "network",
-			     "none of its %d addresses answers", to->naddrs);
+			     "none of its %d addresses responds", to->naddrs);
 }

@@ -1,10 +1,10 @@
 /*
- * Calls: from requests to messages in pieces, and back from pieces to replies
- * that end a call. Serving is in wire_serve.c.
+ * Calls: from requests to messages in pieces, and from pieces back to replies
+ * that complete a call. Serving is in wire_serve.c.
  *
- * A reply finds its call by a number that the caller gave, and numbers are
- * checked: what a peer sends can end a call that waits for it, fill the room of
- * its reply, and no more.
+ * A reply is matched to its call by an id from the caller, which is checked: a
+ * peer can only complete a call that waits for it and fill the room of its
+ * reply.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum { PENDING, AWAITED, DONE };
 
-/* --- the end of a call --- */
+/* --- completion of a call --- */
 
 static void finish(struct pen_call *c, int code)
 {
@@ -32,18 +32,18 @@ static void finish(struct pen_call *c, int code)
 	}
 	c->code = code;
 	was = atomic_exchange_explicit(&c->state, DONE, memory_order_acq_rel);
-	/* from here on the call is its owner's */
+	/* from here on, the call belongs to its owner */
 	if (was == AWAITED)
 		pen__futex_wake(&c->state);
 }
 
 static void finish_failed(struct pen_call *c, const struct pen_wire_peer *p,
-			  int code, const char *why)
+			  int kind, const char *why)
 {
 	char where[96];
 
 	snprintf(where, sizeof(where), "rank %d (%s)", p->rank, p->host);
-	finish(c, pen__fail(&c->err, code, where, "%s", why));
+	finish(c, pen__fail(&c->err, kind, where, "%s", why));
 }
 
 static void await(struct pen_call *c)
@@ -76,7 +76,7 @@ int pen__wire_wait(struct pen_wire *w, struct pen_call *const *calls, size_t n,
 	return rc;
 }
 
-/* --- numbers of calls; under the peer's lock --- */
+/* --- ids of calls; peer's lock held --- */
 
 static int grow_slots(struct pen_wire_peer *p)
 {
@@ -118,7 +118,7 @@ static void free_slot(struct pen_wire_peer *p, uint64_t id)
 	p->free = (uint32_t)id;
 }
 
-/* The call that a reply may end: one whose request has left altogether. */
+/* The call that a reply may complete: one whose request was sent completely. */
 static struct pen_call *find_call(struct pen_wire_peer *p, uint64_t id)
 {
 	const uint32_t i = (uint32_t)id;
@@ -155,7 +155,7 @@ static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
 {
 	struct pen_wire_peer *p;
 	bool idle;
-	int rc;
+	int failed;
 
 	c->code = 0;
 	c->reply = NULL;
@@ -163,39 +163,41 @@ static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
 	c->out = (struct pen_msg){ .iov = c->req, .kind = kind };
 	if (c->to < 0 || c->to >= w->size || c->to == w->rank || c->nreq < 0) {
 		finish(c,
-		       pen__fail(&c->err, PEN_EINVAL, "wire",
-				 "%d is no other rank of %d", c->to, w->size));
+		       pen__fail(&c->err, P_BAD_CALL, "wire",
+				 "%d is not another rank; there are %d ranks",
+				 c->to, w->size));
 		return;
 	}
 	if (!total_of(c->req, c->nreq, &c->out.total)) {
-		finish(c, pen__fail(&c->err, PEN_EINVAL, "wire",
-				    "more than 512 GiB at once to rank %d",
-				    c->to));
+		finish(c,
+		       pen__fail(
+			       &c->err, P_TOO_LONG, "wire",
+			       "the request to rank %d is longer than 512 GiB",
+			       c->to));
 		return;
 	}
 	c->out.niov = (uint32_t)c->nreq;
 	p = &w->peers[c->to];
 	if (w->pid != getpid()) {
-		finish_failed(c, p, PEN_ENOTSUP,
-			      "cannot be asked by a process that was forked "
-			      "after the ranks met; ask before, or let the "
-			      "parent ask");
+		finish_failed(c, p, P_NO_TRANSPORT,
+			      "a forked process cannot reach it; send requests "
+			      "before the fork or from the parent");
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	rc = p->code;
-	if (!rc)
-		rc = take_slot(p, c, &c->out.id);
-	if (!rc) {
+	failed = p->kind;
+	if (!failed && take_slot(p, c, &c->out.id))
+		failed = P_NO_MEMORY;
+	if (!failed) {
 		idle = !p->first;
 		pen__msg_push(p, &c->out);
 		if (idle)
 			w->transport->kick(w, p);
 	}
 	pthread_mutex_unlock(&p->lock);
-	if (rc) /* what p->code says was written before it, once */
-		finish_failed(c, p, rc,
-			      rc == PEN_ENOMEM ? "out of memory" : p->why);
+	if (failed) /* p->why was written before p->kind, and only once */
+		finish_failed(c, p, failed,
+			      failed == P_NO_MEMORY ? "out of memory" : p->why);
 }
 
 void pen__wire_call(struct pen_wire *w, struct pen_call *c)
@@ -266,7 +268,7 @@ void pen__msg_next(struct pen_wire_peer *p, struct pen_msg **done)
 	if (m->at < m->total) {
 		pen__msg_push(p, m);
 	} else if (m->kind == PEN_ASK || m->kind == PEN_PROBE) {
-		m->kind = 0; /* its reply may come */
+		m->kind = 0; /* its reply may arrive */
 	} else {
 		m->next = *done;
 		*done = m;
@@ -328,11 +330,12 @@ static void end_failed(struct pen_wire_peer *p, struct pen_call *c)
 	struct pen_err e = c->err;
 
 	e.where[sizeof(e.where) - 1] = e.msg[sizeof(e.msg) - 1] = '\0';
-	pen__fail(&c->err, e.code < 0 ? e.code : PEN_EIO, e.where,
-		  "rank %d (%s): %s", p->rank, p->host,
-		  e.msg[0] ? e.msg : "failed");
-	c->err.sys = e.sys;
-	finish(c, c->err.code);
+	if (e.code >= 0) {
+		e.code = PEN_EIO;
+		e.number = P_RANK_FAILED;
+	}
+	finish(c, pen__fail_as(&c->err, &e, e.where, "rank %d (%s): %s",
+			       p->rank, p->host, e.msg[0] ? e.msg : "failed"));
 }
 
 static int end_reply(struct pen_wire_peer *p, const struct pen_frame *f)
@@ -373,9 +376,19 @@ int pen__wire_end(struct pen_wire_peer *p, const struct pen_frame *f)
 	}
 }
 
-/* --- a peer that is gone --- */
+/* --- lost peers --- */
 
-/* Requests end with their calls; answers are collected. */
+bool pen__peer_finished(struct pen_wire_peer *p)
+{
+	bool idle;
+
+	pthread_mutex_lock(&p->lock);
+	idle = !p->first;
+	pthread_mutex_unlock(&p->lock);
+	return p->said_bye && idle;
+}
+
+/* Requests end with their calls; returns the answers. */
 static struct pen_msg *empty_queue(struct pen_wire_peer *p)
 {
 	struct pen_msg *answers = NULL, *next;
@@ -392,7 +405,7 @@ static struct pen_msg *empty_queue(struct pen_wire_peer *p)
 	return answers;
 }
 
-void pen__peer_gone(struct pen_wire_peer *p, int code, const char *why)
+void pen__peer_gone(struct pen_wire_peer *p, int kind, const char *why)
 {
 	struct pen_wire_slot *slots;
 	struct pen_msg *answers;
@@ -402,7 +415,7 @@ void pen__peer_gone(struct pen_wire_peer *p, int code, const char *why)
 		return;
 	p->gone = true;
 	pthread_mutex_lock(&p->lock);
-	p->code = code;
+	p->kind = kind;
 	snprintf(p->why, sizeof(p->why), "%s", why);
 	answers = empty_queue(p);
 	slots = p->slots;
@@ -412,7 +425,7 @@ void pen__peer_gone(struct pen_wire_peer *p, int code, const char *why)
 	pthread_mutex_unlock(&p->lock);
 	for (uint32_t i = 0; i < n; i++)
 		if (slots[i].call)
-			finish_failed(slots[i].call, p, code, why);
+			finish_failed(slots[i].call, p, kind, why);
 	pen__free(slots);
 	pen__answers_sent(p->wire, answers);
 	pen__requests_drop(p);

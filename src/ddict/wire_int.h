@@ -1,10 +1,10 @@
 /*
- * Between the calls (wire_call.c) and a transport. A message goes in pieces,
- * each with a frame before it, so that a large one does not hold up others: the
- * messages to a peer take turns. A transport moves frames and pieces, in any
- * order, and knows nothing of requests and replies.
+ * Between the calls (wire_call.c) and a transport. A message is sent in pieces,
+ * each after a frame, and the messages to a peer take turns, so that a large
+ * one does not delay others. A transport moves frames and pieces, in any order,
+ * and knows nothing about requests and replies.
  *
- * Only the wire's thread receives. What is sent is guarded by the peer's lock.
+ * Only the wire's thread receives. Sending is guarded by the peer's lock.
  */
 #ifndef PEN_DDICT_WIRE_INT_H
 #define PEN_DDICT_WIRE_INT_H
@@ -16,19 +16,19 @@
 #include "ddict/wire.h"
 
 #define PEN_PIECE ((uint32_t)256 << 10)
-/* No message is longer: a length above is damage, or another program. */
+/* Limit of a message: a larger length means damage or another program. */
 #define PEN_MSG_MAX ((uint64_t)1 << 39)
 
 enum pen_frame_kind {
 	PEN_ASK = 1,
-	PEN_PROBE, /* a request that the wire itself answers */
+	PEN_PROBE, /* a request answered by the wire itself */
 	PEN_REPLY,
 	PEN_FAIL, /* a reply that is a struct pen_err */
 	PEN_BYE,  /* this rank makes no more requests */
-	PEN_PING, /* it lives */
+	PEN_PING, /* heartbeat */
 };
 
-/* All ranks run one build: memory is what goes over the wire. */
+/* All ranks run the same build, so structs are sent as they are. */
 struct pen_frame {
 	uint8_t kind;
 	uint8_t zero[3];
@@ -37,27 +37,27 @@ struct pen_frame {
 	uint64_t at, total;
 };
 
-/* A reply on its way out. */
+/* An outgoing reply. */
 struct pen_wire_answer {
 	struct pen_msg msg;
 	struct pen_reply reply;
 	struct pen_err err;
-	struct iovec fail; /* leads to err */
-	bool served;	   /* the server waits to hear of it */
+	struct iovec fail; /* points to err */
+	bool served;	   /* the server expects sent() */
 };
 
-/* A request on its way in; memory is kept for the next. */
+/* An incoming request; its memory is kept for the next. */
 struct pen_intake {
 	struct pen_intake *next;
 	uint64_t id, got, total;
 	uint8_t kind;
-	void *buf; /* NULL while cap is 0: no memory, its bytes are dropped */
+	void *buf; /* NULL if cap is 0: out of memory, bytes are dropped */
 	size_t cap;
 };
 
-/* A call under way, by the number its reply comes with. */
+/* A pending call, by the id of its reply. */
 struct pen_wire_slot {
-	struct pen_call *call; /* NULL: free, next is the following free one */
+	struct pen_call *call; /* NULL: free; next: the following one */
 	uint32_t age, next;
 };
 
@@ -68,34 +68,34 @@ struct pen_wire_peer {
 	int node;
 	struct pen_alive process;
 
-	pthread_mutex_t lock; /* of all up to here */
+	pthread_mutex_t lock; /* guards everything up to `why` */
 	struct pen_msg *first, **last;
 	struct pen_wire_slot *slots;
-	uint32_t nslots, free; /* free: the first, or nslots */
-	int code;	       /* 0, or why there is no more asking it */
+	uint32_t nslots, free; /* free: the first free slot, or nslots */
+	int kind;	       /* of the error that calls get; 0: none */
 	char why[160];
 
-	/* the wire's thread only */
+	/* only on the wire's thread */
 	struct pen_intake *intakes;
 	bool dirty;    /* something was queued since the last flush */
 	bool said_bye; /* it makes no more requests */
 	bool gone;
-	void *link; /* the transport's */
+	void *link; /* private to the transport */
 };
 
 struct pen_transport {
 	const char *name;
-	bool defers; /* looks at p->dirty by itself: no kick for answers */
+	bool defers; /* polls p->dirty: no kick for answers */
 	/*
 	 * Collective, with an agreement at the end: connects to every peer and
 	 * starts the wire's thread. On failure nothing is left behind.
 	 */
 	int (*open)(struct pen_wire *, struct pen_comm *, struct pen_err *err);
-	/* Ends the thread, once nobody needs it. */
+	/* Stops the thread, once no rank needs it. */
 	void (*close)(struct pen_wire *);
 	/*
-	 * There is a message in the peer's queue that was empty before; its
-	 * lock is held. Any thread.
+	 * A message was put in the peer's empty queue; the peer's lock is held.
+	 * Called from any thread.
 	 */
 	void (*kick)(struct pen_wire *, struct pen_wire_peer *);
 };
@@ -104,14 +104,14 @@ extern const struct pen_transport pen__wire_tcp;
 extern const struct pen_transport pen__wire_mpi;
 extern const struct pen_transport pen__wire_rma;
 
-/* What a transport does between two ranks. */
+/* Measured speed of a transport between two ranks. */
 struct pen_speed {
 	double round_trip_us;
-	double samples; /* of 1 KB a second, 256 in a request */
+	double samples; /* samples of 1 KB per second, 256 per request */
 };
-/* The rank that rank 0 measures with: of another host where there is one. */
+/* The rank that rank 0 measures with: on another host, if there is one. */
 int pen__wire_partner(const struct pen_wire *);
-/* Collective; the same everywhere. */
+/* Collective, with the same result on all ranks. */
 int pen__wire_measure(struct pen_wire *, struct pen_comm *,
 		      struct pen_speed *out, struct pen_err *err);
 
@@ -119,14 +119,14 @@ struct pen_wire {
 	const struct pen_transport *transport;
 	struct pen_wire_server server;
 	int rank, size;
-	pid_t pid; /* that has the thread: a forked child has none */
-	struct pen_wire_peer *peers; /* one a rank; the own one is not used */
-	void *priv;		     /* the transport's */
+	pid_t pid; /* of the process with the thread; a forked child has none */
+	struct pen_wire_peer *peers; /* one per rank; this rank's is unused */
+	void *priv;		     /* private to the transport */
 	char why[320];
 
-	/* the wire's thread only */
-	struct pen_wire_answer *answers; /* free ones, by msg.next */
-	struct pen_intake *intakes;	 /* free ones */
+	/* only on the wire's thread */
+	struct pen_wire_answer *answers; /* free list, by msg.next */
+	struct pen_intake *intakes;	 /* free list */
 	_Atomic bool closing;
 };
 
@@ -135,51 +135,53 @@ static inline struct pen_wire_peer *pen__wire_peer(struct pen_wire *w, int rank)
 	return &w->peers[rank];
 }
 
-/* --- sending; under the peer's lock --- */
+/* --- sending; peer's lock held --- */
 
 void pen__msg_push(struct pen_wire_peer *, struct pen_msg *);
-/* The frame of the piece that the message is in. */
+/* The frame of the current piece of a message. */
 struct pen_frame pen__msg_frame(const struct pen_msg *);
-/* Up to `most` iovecs of up to n bytes from where the message stands. */
+/* Fills up to `most` iovecs with up to n bytes, from the current position. */
 uint32_t pen__msg_iov(const struct pen_msg *, size_t n, struct iovec *out,
 		      uint32_t most);
-/* n bytes have left. */
+/* Marks n bytes as sent. */
 void pen__msg_advance(struct pen_msg *, size_t n);
 /*
- * The piece of the peer's first message has left. When that was all of it, and
- * it is an answer, it is put before *done, for pen__answers_sent().
+ * The current piece of the peer's first message was sent. A completed answer is
+ * prepended to *done, for pen__answers_sent().
  */
 void pen__msg_next(struct pen_wire_peer *, struct pen_msg **done);
-/* Wire's thread, no lock held. */
+/* On the wire's thread, no lock held. */
 void pen__answers_sent(struct pen_wire *, struct pen_msg *done);
-/* Queues one without content: PEN_BYE, PEN_PING. */
+/* Queues a message without content: PEN_BYE, PEN_PING. */
 int pen__wire_say(struct pen_wire_peer *, enum pen_frame_kind);
 
-/* --- receiving; wire's thread, no lock held --- */
+/* --- receiving; on the wire's thread, no lock held --- */
 
 /*
- * A frame came: where its piece goes (NULL: it is dropped). Nonzero: that is no
- * frame that this peer may send now, and it has to be cut off.
+ * A frame has arrived: sets *to to where its piece goes (NULL: drop it).
+ * Nonzero: the peer may not send this frame now, and must be disconnected.
  */
 int pen__wire_begin(struct pen_wire_peer *, const struct pen_frame *,
 		    void **to);
-/* Its piece is there, too: requests are served, calls end. */
+/* Its piece has arrived: serves requests and completes calls. */
 int pen__wire_end(struct pen_wire_peer *, const struct pen_frame *);
-/* What these two do with pieces of requests. */
+/* The same for pieces of requests. */
 int pen__request_begin(struct pen_wire_peer *, const struct pen_frame *,
 		       void **to);
 int pen__request_end(struct pen_wire_peer *, const struct pen_frame *);
-void pen__requests_drop(struct pen_wire_peer *); /* those not whole yet */
+void pen__requests_drop(struct pen_wire_peer *); /* incomplete requests */
 /*
- * The peer is gone: ends all that waits for it with this code and reason.
- * After PEN_BYE that is no error, and later calls get PEN_ECLOSED.
+ * The peer is gone: ends all that waits for it with an error of this kind.
+ * After PEN_BYE this is not an error, and later calls get PEN_ECLOSED.
  */
-void pen__peer_gone(struct pen_wire_peer *, int code, const char *why);
+void pen__peer_gone(struct pen_wire_peer *, int kind, const char *why);
+/* True if it makes no more requests and nothing is queued for it. */
+bool pen__peer_finished(struct pen_wire_peer *);
 
-/* Frees what is kept for the next; the thread has ended, all peers are gone. */
+/* Frees the free lists, after the thread has ended and all peers are gone. */
 void pen__wire_drain(struct pen_wire *);
 
-/* As pen__wire_call(), answered by the other's wire with n bytes (req). */
+/* As pen__wire_call(), but the other wire answers by itself, with n samples. */
 void pen__wire_probe(struct pen_wire *, struct pen_call *);
 int pen__wire_answer_probe(struct pen_reply *, const void *req, size_t n,
 			   struct pen_err *err);

@@ -1,17 +1,16 @@
 /*
- * Messages of MPI: for machines whose network only MPI reaches, or reaches
- * faster. One thread makes all calls. Nothing wakes a thread when a message of
- * MPI comes, so it looks: all the time under traffic, then after ever longer
- * naps, so that a rank that is left alone keeps its cores. A call of this rank
- * ends a nap at once.
+ * MPI messages: for networks that only MPI reaches, or reaches faster. One
+ * thread makes all calls. MPI does not wake a thread when a message arrives, so
+ * the thread polls: continuously under traffic, then after ever longer naps, so
+ * that an idle rank keeps its cores. A call of this rank ends a nap
+ * immediately.
  *
- * Pieces are copied on either side, into buffers that wait for any rank: MPI
- * has no gathering send that would be worth its set-up for a few hundred
- * kilobytes.
+ * Pieces are copied on both sides, into buffers that receive from any rank: a
+ * gathering MPI send is not worth its set-up for a few hundred kilobytes.
  *
- * MPI does not tell of a rank that died, so every rank lets hear of itself now
- * and then, and one that is silent for long counts as gone. Of those of this
- * host the kernel knows.
+ * MPI does not report dead ranks, so every rank sends a heartbeat, and a rank
+ * that is silent for too long counts as lost. For ranks of this host, the
+ * kernel is asked.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -28,19 +27,19 @@
 #define RECVS 16
 #define SENDS 16
 #define BUFFER (sizeof(struct pen_frame) + PEN_PIECE)
-/* Open MPI looks at its sockets only in every eighth test. */
+/* Open MPI polls its sockets only in every eighth test. */
 #define TESTS 8
 
 #define SPIN_NS 50000u
 #define NAP_MIN_NS 10000u
 #define NAP_MAX_NS 100000u
-/* Left alone for so long, it takes longer naps. */
+/* After this idle time, naps are longer. */
 #define QUIET_NS 20000000u
 #define NAP_QUIET_NS 500000u
 
 #define PING_NS 5000000000u
 #define SILENT_NS 30000000000u
-/* Between two looks whether the ranks of this host live. */
+/* Interval of checks whether the ranks of this host are alive. */
 #define LOOK_NS 1000000000u
 
 struct mpi {
@@ -51,17 +50,17 @@ struct mpi {
 	_Atomic bool asleep;
 	_Atomic bool give_up; /* open failed: no good-byes */
 
-	pthread_mutex_t lock; /* of the next two */
-	int *ready;	      /* a ring: peers with messages, each once */
+	pthread_mutex_t lock; /* guards the next two */
+	int *ready;	      /* ring of peers with messages, each once */
 	uint32_t first, nready;
 
-	/* the thread's */
+	/* only on the thread */
 	char *bufs; /* RECVS, then SENDS */
 	uint64_t reqs[RECVS + SENDS];
 	int to[SENDS];
-	uint64_t *heard; /* when, of each rank */
-	uint64_t looked; /* after the silent, last */
-	uint64_t called; /* the roll of this host, last */
+	uint64_t *heard; /* time of the last message, per rank */
+	uint64_t looked; /* last heartbeat round */
+	uint64_t called; /* last check of this host's ranks */
 	bool said_bye;
 };
 
@@ -70,7 +69,7 @@ static char *buffer(const struct mpi *m, int i)
 	return m->bufs + (size_t)i * BUFFER;
 }
 
-/* --- who has something to send --- */
+/* --- peers with messages to send --- */
 
 static void make_ready(struct mpi *m, int rank)
 {
@@ -111,8 +110,8 @@ static void mpi_kick(struct pen_wire *w, struct pen_wire_peer *p)
 /* --- sending --- */
 
 /*
- * Copies the peer's next piece; 0: there is none. *lost: some of it is not
- * there any more, in a file that was mapped and cut short.
+ * Copies the peer's next piece; 0: there is none. *lost: some of it is missing,
+ * because a mapped file was truncated.
  */
 static size_t pack(struct pen_wire_peer *p, char *to, struct pen_msg **done,
 		   bool *more, bool *lost)
@@ -146,7 +145,7 @@ static size_t pack(struct pen_wire_peer *p, char *to, struct pen_msg **done,
 	return n;
 }
 
-/* Fills the free buffers; how many, or an error. */
+/* Fills the free buffers; returns how many, or an error. */
 static int send_some(struct mpi *m, struct pen_err *err)
 {
 	struct pen_msg *done = NULL;
@@ -165,9 +164,9 @@ static int send_some(struct mpi *m, struct pen_err *err)
 			break;
 		len = pack(&m->wire->peers[rank], buf, &done, &more, &lost);
 		if (lost)
-			pen__peer_gone(&m->wire->peers[rank], PEN_EIO,
-				       "is lost: what it was to get was in a "
-				       "file that was cut short");
+			pen__peer_gone(&m->wire->peers[rank], P_RANK_FAILED,
+				       "connection lost: a file with data for "
+				       "it was truncated");
 		else if (len)
 			rc = m->channel->ops->send(m->channel, buf, len, rank,
 						   &m->reqs[RECVS + i], err);
@@ -211,11 +210,11 @@ static void on_message(struct mpi *m, const char *buf,
 	p = &m->wire->peers[d->from];
 	m->heard[d->from] = pen__now_ns();
 	if (!p->gone && take_in(p, buf, d->n))
-		pen__peer_gone(p, PEN_EIO,
-			       "is lost: it sends what makes no sense");
+		pen__peer_gone(p, P_RANK_FAILED,
+			       "connection lost: it sent a malformed message");
 }
 
-/* One look at MPI; how much happened, or an error. */
+/* Polls MPI once; returns the number of completions, or an error. */
 static int look(struct mpi *m, struct pen_err *err)
 {
 	struct pen_channel_done done[RECVS + SENDS];
@@ -235,25 +234,25 @@ static int look(struct mpi *m, struct pen_err *err)
 	return rc ? rc : n;
 }
 
-/* --- who lives --- */
+/* --- heartbeats --- */
 
 static void end_peer(struct mpi *m, int rank)
 {
 	struct pen_wire_peer *p = &m->wire->peers[rank];
 
 	if (p->said_bye && m->said_bye)
-		pen__peer_gone(p, PEN_ECLOSED, "has closed");
+		pen__peer_gone(p, P_CLOSED, "it has closed its connection");
 	else
-		pen__peer_gone(p, PEN_EIO,
-			       "was not heard of for 30 seconds, and counts "
-			       "as lost");
+		pen__peer_gone(
+			p, P_RANK_FAILED,
+			"no heartbeat for 30 seconds, so it counts as lost");
 }
 
 /*
- * Now and then: a word to all, and a look at who said none. A process that was
- * stopped itself cannot blame the others.
+ * At intervals: sends a heartbeat to all, and checks for silent ranks. After
+ * this process was stopped, the others are not to blame.
  */
-static void keep_company(struct mpi *m, uint64_t now)
+static void send_heartbeats(struct mpi *m, uint64_t now)
 {
 	const bool stopped = now - m->looked > 2 * (uint64_t)PING_NS;
 
@@ -274,8 +273,8 @@ static void keep_company(struct mpi *m, uint64_t now)
 	}
 }
 
-/* Those of this host that have ended. */
-static void call_roll(struct mpi *m, uint64_t now)
+/* Finds ranks of this host that have ended. */
+static void check_local_ranks(struct mpi *m, uint64_t now)
 {
 	const struct pen_wire *w = m->wire;
 	uint64_t space;
@@ -291,8 +290,9 @@ static void call_roll(struct mpi *m, uint64_t now)
 		    p->node != w->peers[w->rank].node ||
 		    pen__alive_is(&p->process, space))
 			continue;
-		pen__peer_gone(p, p->said_bye ? PEN_ECLOSED : PEN_EIO,
-			       p->said_bye ? "has closed" : "has ended");
+		pen__peer_gone(p, p->said_bye ? P_CLOSED : P_RANK_FAILED,
+			       p->said_bye ? "it has closed its connection"
+					   : "its process has ended");
 	}
 }
 
@@ -300,24 +300,26 @@ static void end_all(struct mpi *m, const struct pen_err *err)
 {
 	char why[160];
 
-	snprintf(why, sizeof(why), "is lost: MPI failed: %.120s", err->msg);
+	snprintf(why, sizeof(why), "connection lost: MPI failed: %.120s",
+		 err->msg);
 	for (int i = 0; i < m->wire->size; i++)
 		if (i != m->wire->rank)
-			pen__peer_gone(&m->wire->peers[i], PEN_EIO, why);
+			pen__peer_gone(&m->wire->peers[i], P_RANK_FAILED, why);
 }
 
 /* --- the thread --- */
 
 static void say_bye(struct mpi *m)
 {
-	static const char lost[] = "is lost: out of memory here";
+	static const char lost[] =
+		"connection lost: out of memory on this rank";
 
 	m->said_bye = true;
 	for (int i = 0; i < m->wire->size; i++) {
 		struct pen_wire_peer *p = &m->wire->peers[i];
 
 		if (i != m->wire->rank && !p->gone && pen__wire_say(p, PEN_BYE))
-			pen__peer_gone(p, PEN_EIO, lost);
+			pen__peer_gone(p, P_RANK_FAILED, lost);
 	}
 }
 
@@ -327,14 +329,8 @@ static bool over(struct mpi *m)
 		say_bye(m);
 	for (int i = 0; i < m->wire->size; i++) {
 		struct pen_wire_peer *p = &m->wire->peers[i];
-		bool idle;
 
-		if (i == m->wire->rank || p->gone)
-			continue;
-		pthread_mutex_lock(&p->lock);
-		idle = !p->first;
-		pthread_mutex_unlock(&p->lock);
-		if (!p->said_bye || !idle)
+		if (i != m->wire->rank && !p->gone && !pen__peer_finished(p))
 			return false;
 	}
 	for (int i = 0; i < SENDS; i++)
@@ -343,7 +339,7 @@ static bool over(struct mpi *m)
 	return true;
 }
 
-/* Until a call comes, or the nap is over. */
+/* Sleeps until a call is made or the time is over. */
 static void nap(struct mpi *m, uint32_t seen, uint64_t ns)
 {
 	atomic_store(&m->asleep, true);
@@ -385,7 +381,7 @@ static void run(void *arg, unsigned thread)
 	uint64_t busy = pen__now_ns();
 
 	(void)thread;
-	/* else a nap is longer by 50 us */
+	/* otherwise naps are 50 us longer */
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	while (!atomic_load(&m->give_up)) {
 		const uint32_t seen = atomic_load(&m->kicks);
@@ -397,8 +393,8 @@ static void run(void *arg, unsigned thread)
 			return;
 		}
 		now = pen__now_ns();
-		keep_company(m, now);
-		call_roll(m, now);
+		send_heartbeats(m, now);
+		check_local_ranks(m, now);
 		if (atomic_load(&m->wire->closing) && over(m))
 			break;
 		if (n)
@@ -410,13 +406,14 @@ static void run(void *arg, unsigned thread)
 	}
 	for (int i = 0; i < m->wire->size; i++)
 		if (i != m->wire->rank)
-			pen__peer_gone(&m->wire->peers[i], PEN_ECLOSED,
-				       "has closed");
+			pen__peer_gone(&m->wire->peers[i], P_CLOSED,
+				       "it has closed its connection");
 }
 
 /* --- opening and closing --- */
 
-/* What MPI may still send from is left to it: the rank it goes to is dead. */
+/* Buffers that MPI may still be sending from are leaked: their receiver is
+ * dead. */
 static void mpi_free(struct mpi *m)
 {
 	bool sending = false;
@@ -481,7 +478,8 @@ static void mpi_close(struct pen_wire *w)
 	mpi_free(m);
 }
 
-/* Nothing was asked yet, so the thread of a rank that succeeded just ends. */
+/* No requests were made yet, so the thread of a rank that succeeded just
+ * ends. */
 static void give_up(struct pen_wire *w, struct mpi *m)
 {
 	if (!m)

@@ -1,7 +1,7 @@
 /*
- * How fast a wire is, in some milliseconds: between rank 0 and a rank of
- * another host where there is one, because that is where it matters. The other
- * ranks wait, and all hear the result.
+ * Measures the speed of a wire in a few milliseconds, between rank 0 and a rank
+ * of another host if there is one, because that is where it matters. The other
+ * ranks wait, and all get the result.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define SAMPLE 1024
 #define BATCH 256
 #define UNDER_WAY 4
-/* Time for each of the two, and how many first ones do not count. */
+/* Duration of each of the two measurements, and warm-up requests. */
 #define SPAN_NS 8000000u
 #define WARM 2
 
@@ -29,17 +29,18 @@ int pen__wire_answer_probe(struct pen_reply *r, const void *req, size_t n,
 	int rc = 0;
 
 	if (n != sizeof(ask))
-		return pen__fail(err, PEN_EDATA, "probe", "has a wrong length");
+		return pen__fail(err, P_BAD_MESSAGE, "probe", "wrong length");
 	memcpy(&ask, req, sizeof(ask));
 	if (ask.n > BATCH)
-		return pen__fail(err, PEN_EDATA, "probe", "asks for too much");
-	/* not neighbours: they would become one */
+		return pen__fail(err, P_BAD_MESSAGE, "probe",
+				 "too many samples requested");
+	/* not adjacent: they would be merged */
 	for (uint64_t i = 0; i < ask.n && !rc; i++)
 		rc = pen__reply_add(r, sample[~i & 1], SAMPLE - 1);
 	return rc ? pen__fail_nomem(err, "probe", ask.n) : 0;
 }
 
-/* One of several requests under way, with room for its reply. */
+/* One of several pending requests, with room for its reply. */
 struct probe {
 	struct pen_call call;
 	struct ask ask;
@@ -71,7 +72,7 @@ static int wait_probe(struct pen_wire *w, struct probe *p, struct pen_err *err)
 	return pen__wire_wait(w, &c, 1, err);
 }
 
-/* Requests of n samples, `depth` under way; requests a second. */
+/* Sends requests of n samples, `depth` at a time; *out: requests per second. */
 static int rate(struct pen_wire *w, struct probe *p, int to, uint64_t n,
 		double *out)
 {
@@ -109,7 +110,7 @@ int pen__wire_partner(const struct pen_wire *w)
 	return 1;
 }
 
-/* A failure is a speed of nothing: another transport may do. */
+/* A failure counts as speed 0: another transport may work. */
 static int measure(struct pen_wire *w, struct pen_speed *out,
 		   struct pen_err *err)
 {

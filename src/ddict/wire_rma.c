@@ -1,10 +1,10 @@
 /*
- * One-sided calls of MPI: looked at and never taken. A value is found by its
- * key, in the memory of its owner; to do that from outside takes several gets
- * one after another, each a round trip, where a request takes one for a whole
- * batch. Over TCP the MPI of Debian has no windows at all, and others make them
- * of messages that the owner has to take part in. What a machine has is said,
- * so that nobody has to guess.
+ * One-sided MPI calls: measured but never used. A value is found by its key in
+ * the memory of its owner; from another rank that takes several gets in
+ * sequence, each a round trip, whereas a request takes one round trip for an
+ * entire batch. Debian's Open MPI has no windows over TCP, and other libraries
+ * emulate them with messages that the owner must help to process. What this
+ * machine supports is reported, so that nobody has to guess.
  */
 #include "ddict/wire_int.h"
 
@@ -17,16 +17,16 @@ static int rma_open(struct pen_wire *w, struct pen_comm *comm,
 	int rc;
 
 	if (comm->nnodes == 1)
-		return pen__fail(err, PEN_ENOTSUP, "rma",
-				 "of no use within one host");
+		return pen__fail(err, P_NO_TRANSPORT, "rma",
+				 "no benefit within one host");
 	rc = pen__comm_window(comm, pen__wire_partner(w), &us, err);
 	if (rc)
 		return rc;
 	rc = pen__comm_bcast(comm, &us, sizeof(us), 0, err);
 	if (rc)
 		return rc;
-	return pen__fail(err, PEN_ENOTSUP, "rma",
-			 "%s a get, several to find one key; not taken",
+	return pen__fail(err, P_NO_TRANSPORT, "rma",
+			 "%s per get, several gets per key; not used",
 			 pen__show_time(us * 1e-6).s);
 }
 

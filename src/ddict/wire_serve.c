@@ -1,8 +1,8 @@
 /*
- * Serving: from pieces to requests, and from what the server says to messages.
+ * Serving: from pieces to requests, and from the server's replies to messages.
  *
- * In the steady state nothing is allocated: answers and intakes are kept, with
- * the memory they have, unless that was unusually much.
+ * In the steady state nothing is allocated: answers and intakes are reused with
+ * their memory, unless it is unusually large.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "ddict/wire_int.h"
 
-/* What is kept for the next request or reply. */
+/* Limits of the memory kept for reuse. */
 #define KEEP_BYTES ((size_t)1 << 20)
 #define KEEP_IOV 4096
 
@@ -79,7 +79,7 @@ static void send_answer(struct pen_wire_peer *p, struct pen_wire_answer *a)
 	bool gone, idle;
 
 	pthread_mutex_lock(&p->lock);
-	gone = p->code != 0;
+	gone = p->kind != 0;
 	idle = !p->first;
 	if (!gone)
 		pen__msg_push(p, &a->msg);
@@ -165,10 +165,11 @@ static int answer(struct pen_wire_peer *p, const struct pen_intake *in)
 	pen__err_reset(&a->err);
 	rc = serve(p, in, a);
 	if (!rc && a->reply.len > PEN_MSG_MAX)
-		rc = pen__fail(&a->err, PEN_ENOTSUP, "reply", "is too long");
+		rc = pen__fail(&a->err, P_OVER_LIMIT, "reply",
+			       "longer than 512 GiB");
 	if (rc) {
 		tell_sent(p->wire, a);
-		a->err.code = rc;
+		pen__err_code(&a->err, rc);
 		a->fail = (struct iovec){ &a->err, sizeof(a->err) };
 		a->msg = (struct pen_msg){ .iov = &a->fail,
 					   .niov = 1,

@@ -1,8 +1,7 @@
 /*
- * Replies go out of the server's memory, and come in to where the caller wants
- * them: the short buffer before each connection takes frames and small pieces,
- * the rest is received in place. Several small messages leave in one system
- * call.
+ * Replies are sent from the server's memory and received where the caller wants
+ * them: the small buffer of each connection takes frames and small pieces, and
+ * the rest is received in place. Several small messages go in one system call.
  */
 #include "ddict/wire_stream.h"
 
@@ -11,12 +10,13 @@
 #include <sys/socket.h>
 
 #define IOVS 256
-/* What one peer gets before the others have their turn. */
+/* Bytes per peer before the others get their turn. */
 #define TURN ((size_t)4 << 20)
 
 /* --- sending --- */
 
-/* Frames and pieces of the peer's messages, one of each, from the first on. */
+/* Frames and pieces of the peer's messages, one of each, starting at the
+ * first. */
 struct load {
 	struct iovec iov[IOVS];
 	struct pen_frame frames[IOVS / 2];
@@ -49,13 +49,13 @@ static void gather(const struct pen_stream *c, struct load *l)
 		for (uint32_t i = 0; i < n; i++)
 			l->bytes += l->iov[l->n + i].iov_len;
 		l->n += n;
-		/* a piece cut short must not be followed by a frame */
+		/* an incomplete piece must not be followed by a frame */
 		if (l->n == IOVS)
 			return;
 	}
 }
 
-/* n bytes of what gather() found have left. */
+/* n bytes from gather() were sent. */
 static void depart(struct pen_stream *c, size_t n, struct pen_msg **done)
 {
 	while (n) {
@@ -108,7 +108,7 @@ enum pen_stream_state pen__stream_send(struct pen_stream *c,
 
 /* --- receiving --- */
 
-/* n bytes of the piece are in place, or were dropped. */
+/* n bytes of the piece were received or dropped. */
 static int arrived(struct pen_stream *c, size_t n)
 {
 	c->left -= n;
@@ -120,7 +120,7 @@ static int arrived(struct pen_stream *c, size_t n)
 	return pen__wire_end(c->peer, &c->frame);
 }
 
-/* Takes what lies in the buffer apart. */
+/* Processes the contents of the buffer. */
 static int take_apart(struct pen_stream *c)
 {
 	int rc = 0;
@@ -161,8 +161,8 @@ static int take_apart(struct pen_stream *c)
 }
 
 /*
- * 0: there is no more for now. The rest of a piece goes where it belongs, and
- * what follows it into the buffer.
+ * Returns 0 when there is no more for now. The rest of a piece is received in
+ * place, what follows it in the buffer.
  */
 int pen__stream_receive(struct pen_stream *c)
 {

@@ -1,23 +1,23 @@
 /*
- * Frames and pieces over one connection, a socket that does not block: between
- * a peer's messages and the bytes of a stream.
+ * Frames and pieces over one non-blocking socket: between a peer's messages and
+ * a byte stream.
  */
 #ifndef PEN_DDICT_WIRE_STREAM_H
 #define PEN_DDICT_WIRE_STREAM_H
 
 #include "ddict/wire_int.h"
 
-/* Frames and small pieces: little, because what lands here is copied again. */
+/* Small, because what is received here is copied again. */
 #define PEN_STREAM_BUF ((size_t)32 << 10)
 
 struct pen_stream {
 	struct pen_wire_peer *peer;
 	int fd; /* -1: closed */
 
-	/* sending; under the peer's lock */
-	size_t sent; /* of the first message's piece, its frame counted in */
+	/* sending; peer's lock held */
+	size_t sent; /* of the first message's piece, including its frame */
 	bool blocked;
-	_Atomic bool no_source; /* what is to be sent is not there any more */
+	_Atomic bool no_source; /* data to be sent is in a truncated file */
 
 	/* receiving */
 	struct pen_frame frame;
@@ -29,15 +29,15 @@ struct pen_stream {
 };
 
 enum pen_stream_state {
-	PEN_STREAM_IDLE, /* all has left */
-	PEN_STREAM_FULL, /* there is more: when there is room again */
+	PEN_STREAM_IDLE, /* everything was sent */
+	PEN_STREAM_FULL, /* more to send when there is room */
 	PEN_STREAM_BROKEN,
 };
 
-/* Sends what the peer's queue has, under its lock, but not for too long. */
+/* Sends from the peer's queue, lock held, for a limited time. */
 enum pen_stream_state pen__stream_send(struct pen_stream *,
 				       struct pen_msg **done);
-/* Takes in what there is, but not for too long; 0 or an errno, EPIPE: ended. */
+/* Receives for a limited time; 0 or an errno, EPIPE: ended. */
 int pen__stream_receive(struct pen_stream *);
 
 #endif

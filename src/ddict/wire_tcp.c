@@ -1,10 +1,10 @@
 /*
- * Own sockets: one connection between every two ranks, for requests and replies
- * of both, and one thread that sleeps in epoll. It needs nothing of MPI but the
- * communicator that carries the addresses, and makes progress by itself.
+ * Sockets: one connection between every two ranks, for requests and replies of
+ * both, and one thread that sleeps in epoll. It needs MPI only for the
+ * communicator that exchanges the addresses, and makes progress on its own.
  *
- * Who makes a call sends it by himself where the line is free; what does not
- * fit is left to the thread.
+ * A caller sends its message itself if the connection is free; the thread sends
+ * the rest.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,12 +22,12 @@
 #include "ddict/wire_int.h"
 #include "ddict/wire_stream.h"
 
-/* For connections to be taken up by the thread: they are there by then. */
+/* Timeout for the thread to take up all connections. */
 #define ARRIVE_NS 20000000000u
-/* Connections that did not say yet who they are, more than there are ranks. */
+/* Unidentified connections allowed, beyond the number of ranks. */
 #define STRANGERS 64
 
-/* What an event is about, in the upper half of its number. */
+/* Type of an event, in the upper half of its data. */
 enum { ON_WAKE, ON_LISTEN, ON_STRANGER, ON_PEER };
 
 struct stranger {
@@ -42,21 +42,21 @@ struct tcp {
 	int listening[2];
 	struct pen_team *team;
 	struct pen_card card;
-	struct pen_card *cards; /* all ranks' */
+	struct pen_card *cards; /* of all ranks */
 	struct pen_cookie cookie;
-	struct pen_stream *conns; /* one a rank */
+	struct pen_stream *conns; /* one per rank */
 	struct stranger *strangers;
 	uint32_t nstrangers, next;
-	_Atomic uint32_t nconns; /* peers that are connected */
-	_Atomic bool complete;	 /* no more will come */
+	_Atomic uint32_t nconns; /* connected peers */
+	_Atomic bool complete;	 /* all have connected */
 	_Atomic bool give_up;	 /* open failed: no good-byes */
 	bool said_bye;
 	struct tcp *next_open;
 };
 
 /*
- * All of this process. A child that it forks has their sockets, too, and would
- * keep the connections of a rank that is gone; so it closes them.
+ * All wires of this process. A forked child inherits their sockets, and would
+ * keep connections of a dead rank open; so it closes them.
  */
 static struct {
 	pthread_mutex_t lock;
@@ -81,13 +81,13 @@ static void wake(const struct tcp *t)
 {
 	const uint64_t one = 1;
 
-	/* fails only when it is awake already */
+	/* fails only if the thread is awake already */
 	(void)!write(t->wake, &one, sizeof(one));
 }
 
 /* --- sending --- */
 
-/* Asks to be told when there is room, or not any more. */
+/* Starts or stops waiting for room in the socket. */
 static void block(struct tcp *t, struct pen_stream *c, bool blocked)
 {
 	struct epoll_event ev =
@@ -100,7 +100,7 @@ static void block(struct tcp *t, struct pen_stream *c, bool blocked)
 	(void)epoll_ctl(t->epoll, EPOLL_CTL_MOD, c->fd, &ev);
 }
 
-/* Under the lock. */
+/* Peer's lock held. */
 static void push_out(struct tcp *t, struct pen_stream *c, struct pen_msg **done)
 {
 	switch (pen__stream_send(c, done)) {
@@ -110,7 +110,7 @@ static void push_out(struct tcp *t, struct pen_stream *c, struct pen_msg **done)
 	case PEN_STREAM_IDLE:
 		block(t, c, false);
 		break;
-	default: /* broken: the thread gets to know of it, on both sides */
+	default: /* broken: shutdown lets the thread notice, on both sides */
 		(void)shutdown(c->fd, SHUT_RDWR);
 		break;
 	}
@@ -122,13 +122,13 @@ static void flush(struct tcp *t, struct pen_stream *c)
 
 	c->peer->dirty = false;
 	pthread_mutex_lock(&c->peer->lock);
-	if (!c->peer->code)
+	if (!c->peer->kind)
 		push_out(t, c, &done);
 	pthread_mutex_unlock(&c->peer->lock);
 	pen__answers_sent(t->wire, done);
 }
 
-/* The queue was empty: what goes out here is this one call. */
+/* The queue was empty, so this sends only the new call. */
 static void tcp_kick(struct pen_wire *w, struct pen_wire_peer *p)
 {
 	struct tcp *t = w->priv;
@@ -137,7 +137,7 @@ static void tcp_kick(struct pen_wire *w, struct pen_wire_peer *p)
 	push_out(t, &t->conns[p->rank], &none);
 }
 
-/* --- connections come and go --- */
+/* --- connecting and disconnecting --- */
 
 static void part(struct pen_stream *c, int e)
 {
@@ -147,18 +147,19 @@ static void part(struct pen_stream *c, int e)
 
 	if (atomic_load(&c->no_source))
 		snprintf(why, sizeof(why),
-			 "is lost: what it was to get was in a file that was "
-			 "cut short");
+			 "connection lost: a file with data for it was "
+			 "truncated");
 	else if (p->said_bye)
-		snprintf(why, sizeof(why), "has closed");
+		snprintf(why, sizeof(why), "it has closed its connection");
 	else if (e == EPIPE)
-		snprintf(why, sizeof(why), "has ended");
+		snprintf(why, sizeof(why), "its process has ended");
 	else
-		snprintf(why, sizeof(why), "is lost: %s",
-			 e == EPROTO ? "it sends what makes no sense"
+		snprintf(why, sizeof(why), "connection lost: %s",
+			 e == EPROTO ? "it sent a malformed message"
 				     : strerrordesc_np(e));
-	pen__peer_gone(p, p->said_bye ? PEN_ECLOSED : PEN_EIO, why);
-	/* in this order: a child that is forked now must not close another */
+	pen__peer_gone(p, p->said_bye ? P_CLOSED : P_RANK_FAILED, why);
+	/* in this order: a child forked now must not close a reused
+	 * descriptor */
 	c->fd = -1;
 	close(fd);
 }
@@ -197,7 +198,7 @@ static void stop_listening(struct tcp *t)
 		reject(&t->strangers[i]);
 }
 
-/* Who says nothing for too long makes room for others. */
+/* Silent connections make room for new ones. */
 static void accept_one(struct tcp *t, int listening)
 {
 	struct stranger *s = &t->strangers[t->next];
@@ -205,7 +206,7 @@ static void accept_one(struct tcp *t, int listening)
 
 	fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
-		/* no more files: who waits has to hear of it */
+		/* out of descriptors: waiting ranks must notice */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 			stop_listening(t);
 		return;
@@ -219,7 +220,7 @@ static void accept_one(struct tcp *t, int listening)
 	t->next = (t->next + 1) % t->nstrangers;
 }
 
-/* Whether this is a rank that we wait for. */
+/* True if this is a rank we are waiting for. */
 static bool expected(const struct tcp *t, const struct pen_hello *got)
 {
 	const struct pen_wire *w = t->wire;
@@ -308,23 +309,15 @@ static void say_bye(struct tcp *t)
 	}
 }
 
-/* Nobody asks any more, and all that we owed has left. */
+/* No peer has more requests, and all answers were sent. */
 static bool over(struct tcp *t)
 {
 	if (!t->said_bye)
 		say_bye(t);
-	for (int i = 0; i < t->wire->size; i++) {
-		struct pen_wire_peer *p = t->conns[i].peer;
-		bool idle;
-
-		if (t->conns[i].fd < 0)
-			continue;
-		pthread_mutex_lock(&p->lock);
-		idle = !p->first;
-		pthread_mutex_unlock(&p->lock);
-		if (!p->said_bye || !idle)
+	for (int i = 0; i < t->wire->size; i++)
+		if (t->conns[i].fd >= 0 &&
+		    !pen__peer_finished(t->conns[i].peer))
 			return false;
-	}
 	return true;
 }
 
@@ -442,11 +435,11 @@ static int make_events(struct tcp *t, struct pen_err *err)
 	t->epoll = epoll_create1(EPOLL_CLOEXEC);
 	t->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (t->epoll < 0 || t->wake < 0)
-		return pen__fail_sys(err, errno, "tcp", "no epoll");
+		return pen__fail_sys(err, errno, "tcp", "cannot set up epoll");
 	if (watch(t, t->wake, ON_WAKE, 0) ||
 	    watch(t, t->listening[0], ON_LISTEN, 0) ||
 	    (t->listening[1] >= 0 && watch(t, t->listening[1], ON_LISTEN, 1)))
-		return pen__fail_sys(err, errno, "tcp", "no epoll");
+		return pen__fail_sys(err, errno, "tcp", "cannot set up epoll");
 	return 0;
 }
 
@@ -468,7 +461,8 @@ static int tcp_new(struct tcp **out, struct pen_wire *w,
 		rc = make_events(t, err);
 	if (!rc && comm->rank == 0 &&
 	    getrandom(&t->cookie, sizeof(t->cookie), 0) != sizeof(t->cookie))
-		rc = pen__fail_sys(err, errno, "tcp", "no random numbers");
+		rc = pen__fail_sys(err, errno, "tcp",
+				   "cannot read random bytes");
 	if (rc) {
 		tcp_free(t);
 		return rc;
@@ -478,7 +472,7 @@ static int tcp_new(struct tcp **out, struct pen_wire *w,
 	return 0;
 }
 
-/* The cookie and the cards to all. */
+/* Distributes the cookie and the cards. */
 static int learn(struct tcp *t, struct pen_comm *comm, struct pen_err *err)
 {
 	const size_t n = (size_t)comm->size;
@@ -498,7 +492,7 @@ static int learn(struct tcp *t, struct pen_comm *comm, struct pen_err *err)
 	return rc;
 }
 
-/* To the ranks before; those after come by themselves. */
+/* Connects to lower ranks; higher ranks connect to us. */
 static int connect_all(struct tcp *t, struct pen_err *err)
 {
 	const struct pen_wire *w = t->wire;
@@ -514,7 +508,7 @@ static int connect_all(struct tcp *t, struct pen_err *err)
 
 			snprintf(why, sizeof(why), "%.150s",
 				 err ? err->msg : "");
-			return pen__fail(err, PEN_EIO, "tcp",
+			return pen__fail(err, P_RANK_FAILED, "tcp",
 					 "rank %d cannot reach rank %d (%s): "
 					 "%s",
 					 w->rank, i, w->peers[i].host, why);
@@ -522,7 +516,8 @@ static int connect_all(struct tcp *t, struct pen_err *err)
 		e = adopt(t, i, fd);
 		if (e) {
 			close(fd);
-			return pen__fail_sys(err, e, "tcp", "no epoll");
+			return pen__fail_sys(err, e, "tcp",
+					     "cannot watch the connection");
 		}
 	}
 	return 0;
@@ -543,7 +538,7 @@ static int await_all(struct tcp *t, struct pen_err *err)
 			break;
 		pen__futex_wait(&t->nconns, seen, until - now);
 	}
-	return pen__fail(err, PEN_EIO, "tcp",
+	return pen__fail(err, P_RANK_FAILED, "tcp",
 			 "%u of %u ranks did not connect to rank %d (%s)",
 			 n - atomic_load(&t->nconns), n, t->wire->rank,
 			 t->wire->peers[t->wire->rank].host);
@@ -570,7 +565,7 @@ static int tcp_open(struct pen_wire *w, struct pen_comm *comm,
 		goto fail;
 	w->priv = t;
 	rc = pen__team_start(&t->team, 1, "wire", run, t, err);
-	/* from here on every rank answers who connects */
+	/* from here on, every rank accepts connections */
 	rc = pen__comm_agree(comm, rc, err);
 	if (!rc)
 		rc = pen__comm_agree(comm, connect_all(t, err), err);

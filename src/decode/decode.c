@@ -1,6 +1,6 @@
 /*
- * What all decoders share: finding one by name, media type or first bytes, and
- * opening it with its options. Names no implementation: registry.c does.
+ * Shared by all decoders: finding one by name, media type or first bytes, and
+ * opening it with its options. Implementations are listed in registry.c only.
  */
 #include "decode/decode.h"
 
@@ -77,15 +77,21 @@ void pen__decoder_close(struct pen_decoder *d)
 	pen__free(d);
 }
 
+int pen__decoder_misfit(struct pen_err *err)
+{
+	return pen__fail(err, P_DAMAGED, NULL,
+			 "the value does not fit its row in the batch");
+}
+
 const char *pen__decoder_join(const struct pen_decoder *d, struct pen_head *all,
 			      const struct pen_head *one)
 {
 	if (d->ops->join)
 		return d->ops->join(d, all, one);
 	if (all->dtype != one->dtype)
-		return "is of another type than values before it";
+		return "the data type differs from earlier values";
 	if (all->ndim != one->ndim)
-		return "has another number of axes than values before it";
+		return "the number of axes differs from earlier values";
 	for (unsigned i = 0; i < all->ndim; i++)
 		if (all->shape[i] != one->shape[i])
 			all->shape[i] = -1;

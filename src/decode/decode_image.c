@@ -1,7 +1,6 @@
 /*
- * What decoders of images share; decoding is theirs. Refuses images beyond
- * max_pixels, before anything is allocated for them, and images of different
- * depth in one field.
+ * Shared by image decoders. Rejects images beyond max_pixels before anything is
+ * allocated for them, and images of different bit depths in one field.
  */
 #include "decode/decode_image.h"
 
@@ -28,8 +27,8 @@ int pen__image_other(struct pen_peek *pk, const char *kind, struct pen_err *err)
 	int rc = n ? pk->read(pk, 0, b, n, err) : 0;
 
 	return rc ? rc
-		  : pen__fail(err, PEN_EDATA, pk->name,
-			      "is not a %s file: it begins with %s", kind,
+		  : pen__fail(err, P_NOT_THIS_FORMAT, pk->name,
+			      "not a %s file: it starts with %s", kind,
 			      pen__quoted(b, n).s);
 }
 
@@ -41,17 +40,17 @@ int pen__image_check(const struct pen_decoder *d, struct pen_peek *pk,
 		       width = (uint64_t)h->shape[1];
 
 	if (!width || !height)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "is an image without pixels");
+		return pen__fail(err, P_DAMAGED, pk->name,
+				 "the image has no pixels");
 	if (width * height > p->max_pixels) /* both are below 2^32 */
-		return pen__fail(err, PEN_ENOTSUP, pk->name,
-				 "has %" PRIu64 "x%" PRIu64 " pixels, more "
-				 "than %smax_pixels=%" PRIu64,
+		return pen__fail(err, P_OVER_LIMIT, pk->name,
+				 "the image has %" PRIu64 "x%" PRIu64
+				 " pixels, more than %smax_pixels=%" PRIu64,
 				 width, height, d->prefix, p->max_pixels);
 	return 0;
 }
 
-/* More channels for all: any 8-bit image can be shown as RGB or RGBA. */
+/* Adds channels: any 8-bit image can be converted to RGB or RGBA. */
 const char *pen__image_join(const struct pen_decoder *d, struct pen_head *all,
 			    const struct pen_head *one)
 {
@@ -63,8 +62,8 @@ const char *pen__image_join(const struct pen_decoder *d, struct pen_head *all,
 		c = own == 4 || had == 4 || own == 2 || had == 2 ? 4 : 3;
 	if (one->dtype != all->dtype || (one->dtype != PEN_U8 && own != c) ||
 	    (c == 1 && own != 1 && one->kind != PEN_IMAGE_JPEG))
-		return "has other channels or another depth than images "
-		       "before it, and cannot be shown as those";
+		return "the channels or the bit depth differ from earlier "
+		       "images and cannot be converted";
 	for (unsigned i = 0; i < 2; i++)
 		if (all->shape[i] != one->shape[i])
 			all->shape[i] = -1;

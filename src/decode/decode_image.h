@@ -1,13 +1,13 @@
 /*
- * What decoders of images share: the head, three axes HxWxC with C channels
- * (of rows two axes, when there is one channel), and its options.
+ * Shared by image decoders: the head, with three axes HxWxC for C channels
+ * (rows have two axes if there is one channel), and the options.
  */
 #ifndef PEN_DECODE_DECODE_IMAGE_H
 #define PEN_DECODE_DECODE_IMAGE_H
 
 #include "decode/decode.h"
 
-/* What kind says: how the image is decoded when left as it is. */
+/* Values of kind: how the image is decoded without conversion. */
 enum {
 	PEN_IMAGE_JPEG,
 	PEN_IMAGE_AS_IS,
@@ -16,33 +16,33 @@ enum {
 	PEN_IMAGE_TO_RGBA
 };
 
-/* The first thing in the private part of a decoder of images. */
+/* The private memory of image decoders starts with this. */
 struct pen_images {
 	uint64_t max_pixels;
-	int color; /* channels of all rows; 0: what the images have */
+	int color; /* channels of all rows; 0: as stored */
 	bool strict;
 };
 extern const char *const pen__image_colors[];
 
-/* The options that every decoder of images has. */
+/* Options of all image decoders. */
 #define PEN_IMAGE_OPTS                                                         \
 	{ .name = "color",                                                     \
 	  .type = PEN_OPT_ENUM,                                                \
 	  .off = offsetof(struct pen_images, color),                           \
 	  .dflt = "auto",                                                      \
 	  .choices = pen__image_colors,                                        \
-	  .help = "pixels to make; auto: what the images have, and "           \
-		  "where they differ, what shows all" },                       \
+	  .help = "channels of decoded images (auto: as stored; if they "      \
+		  "differ, enough for all)" },                                 \
 	{                                                                      \
 		.name = "max_pixels", .type = PEN_OPT_COUNT,                   \
 		.off = offsetof(struct pen_images, max_pixels),                \
 		.dflt = "178956970", .min = 1, .max = 4e9,                     \
-		.help = "larger images are refused, as they are most often "   \
-			"made to do harm"                                      \
+		.help = "largest number of pixels accepted (rejects "          \
+			"decompression bombs)"                                 \
 	}
 
 int pen__image_options(struct pen_decoder *, struct pen_err *);
-/* PEN_EDATA: it is no PNG, or what kind says; what it begins with. */
+/* Error: not an image of this kind; reports its first bytes. */
 int pen__image_other(struct pen_peek *, const char *kind, struct pen_err *);
 /* Checks the size, shape[0] x shape[1], against the limit. */
 int pen__image_check(const struct pen_decoder *, struct pen_peek *,
@@ -52,7 +52,7 @@ const char *pen__image_join(const struct pen_decoder *, struct pen_head *all,
 void pen__image_settle(const struct pen_decoder *, struct pen_head *all);
 const char *pen__image_looks(const struct pen_head *all);
 
-/* Channels of rows. */
+/* Number of channels of rows. */
 static inline unsigned pen__image_channels(const struct pen_head *all)
 {
 	return all->ndim == 2 ? 1 : (unsigned)all->shape[2];

@@ -1,6 +1,6 @@
 /*
- * An integer written as text, such as a label in a file of its own: 64 bits
- * with a sign. Space around it is nothing; anything else is an error.
+ * A signed 64-bit integer in text form, such as a label in a separate file.
+ * Surrounding white space is ignored; anything else is an error.
  */
 #include <string.h>
 
@@ -58,10 +58,10 @@ static int int_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 
 	(void)d;
 	if (v->len != sizeof(out))
-		return pen__fail(err, PEN_EDATA, NULL, "does not fit its row");
+		return pen__decoder_misfit(err);
 	if (!parse(v->bytes, &out))
-		return pen__fail(err, PEN_EDATA, NULL,
-				 "is no integer of 64 bits: %s",
+		return pen__fail(err, P_BAD_DATA_VALUE, NULL,
+				 "not a 64-bit integer: %s",
 				 pen__quoted(v->bytes.p, v->bytes.n).s);
 	memcpy(v->dst, &out, sizeof(out));
 	return 0;
@@ -69,7 +69,7 @@ static int int_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 
 const struct pen_decoder_ops pen__decoder_int = {
 	.name = "int",
-	.help = "an integer written as text: int64",
+	.help = "an integer in text form, as int64",
 	.size = int_size,
 	.decode = int_decode,
 };

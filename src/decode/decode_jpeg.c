@@ -1,11 +1,11 @@
 /*
- * JPEG through libjpeg-turbo, straight into the row, by a decompressor that
- * each thread keeps. The pixels are those Pillow gives: exact inverse
- * transform, smooth upsampling, no rotation by EXIF.
+ * JPEG through libjpeg-turbo, straight into the row, with one decompressor per
+ * thread. The pixels equal Pillow's: exact inverse DCT, smooth upsampling, no
+ * EXIF rotation.
  *
- * A damaged or truncated image is an error, never a picture with a grey part:
- * the library only warns of these, so warnings count. Refuses CMYK, lossless
- * and 12-bit images, and more scans than a camera would ever write.
+ * A damaged or truncated image is an error, never a partly grey picture: the
+ * library only warns about these, so warnings count as errors. Rejects CMYK,
+ * lossless and 12-bit images, and excessive numbers of scans.
  */
 #include <inttypes.h>
 #include <turbojpeg.h>
@@ -19,23 +19,19 @@ static const struct pen_opt jpeg_opts[] = {
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct pen_images, strict),
 	  .dflt = "true",
-	  .help = "damaged images are errors; false: decode what can be" },
+	  .help = "treat damaged images as errors (false: decode what is "
+		  "readable)" },
 	{ .name = NULL },
 };
 
 /* ---- head: markers up to the frame header ---- */
 
-static int damaged(struct pen_peek *pk, const char *what, struct pen_err *err)
-{
-	return pen__fail(err, PEN_EDATA, pk->name, "%s", what);
-}
-
 /*
- * Every block has a bit at least where codes are Huffman's. Of 32x32 pixels
- * there are 8 blocks, when one component is kept four times as fine across and
- * another one down, and else more.
+ * With Huffman coding every block has at least one bit. 32x32 pixels have at
+ * least 8 blocks: one component may have four times the horizontal resolution
+ * and another one four times the vertical.
  */
-static bool holds(const struct pen_peek *pk, const struct pen_head *h)
+static bool can_contain(const struct pen_peek *pk, const struct pen_head *h)
 {
 	return (uint64_t)(h->shape[0] * h->shape[1]) / 1024 <= pk->size;
 }
@@ -48,19 +44,22 @@ static int take_frame(const struct pen_decoder *d, struct pen_peek *pk,
 	int rc;
 
 	if (pk->size - at < sizeof(b))
-		return damaged(pk, "ends within its header: it is truncated",
-			       err);
+		return pen__fail(err, P_TRUNCATED, pk->name,
+				 "truncated: the file ends within its header");
 	rc = pk->read(pk, at, b, sizeof(b), err);
 	if (rc)
 		return rc;
 	if (b[0] != 8)
-		return pen__fail(err, PEN_ENOTSUP, pk->name,
-				 "has %u bits a sample, not 8", b[0]);
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, pk->name,
+				 "the image has %u bits per sample; only 8 are "
+				 "supported",
+				 b[0]);
 	if (b[5] != 1 && b[5] != 3)
-		return pen__fail(err, PEN_ENOTSUP, pk->name,
-				 "has %u components (CMYK?): only grey and "
-				 "colour are read; convert it",
-				 b[5]);
+		return pen__fail(
+			err, P_UNSUPPORTED_FEATURE, pk->name,
+			"the image has %u components (CMYK?), but only grey "
+			"and colour are supported; convert it",
+			b[5]);
 	*out = (struct pen_head){
 		.dtype = PEN_U8,
 		.ndim = 3,
@@ -68,9 +67,10 @@ static int take_frame(const struct pen_decoder *d, struct pen_peek *pk,
 		.shape = { b[1] << 8 | b[2], b[3] << 8 | b[4], b[5] },
 	};
 	rc = pen__image_check(d, pk, out, err);
-	if (rc || !huffman || holds(pk, out))
+	if (rc || !huffman || can_contain(pk, out))
 		return rc;
-	return damaged(pk, "is too small for an image of its size", err);
+	return pen__fail(err, P_TRUNCATED, pk->name,
+			 "the file is too small for an image of this size");
 }
 
 /* Baseline, extended and progressive; Huffman or arithmetic. */
@@ -102,43 +102,43 @@ static int jpeg_head(const struct pen_decoder *d, struct pen_peek *pk,
 		if (rc)
 			return rc;
 		if (b[0] != 0xff)
-			return pen__fail(err, PEN_EDATA, pk->name,
-					 "damaged: 0x%02x at byte %" PRIu64
-					 ", where a marker (0xff) should be",
-					 b[0], at);
-		if (b[1] == 0xff) { /* fill */
+			return pen__fail(err, P_DAMAGED, pk->name,
+					 "damaged: expected a marker (0xff) at "
+					 "byte %" PRIu64 ", found 0x%02x",
+					 at, b[0]);
+		if (b[1] == 0xff) { /* fill byte */
 			at++;
 			continue;
 		}
 		if (is_frame(b[1]))
 			return take_frame(d, pk, at + 4, b[1] < 0xc9, out, err);
 		if (is_other_frame(b[1]))
-			return pen__fail(err, PEN_ENOTSUP, pk->name,
-					 "is of a kind of JPEG (0x%02x) that "
-					 "is not read",
-					 b[1]);
+			return pen__fail(
+				err, P_UNSUPPORTED_FEATURE, pk->name,
+				"the JPEG process 0x%02x is not supported",
+				b[1]);
 		at += 2;
 		if (b[1] == 0x01 || (b[1] >= 0xd0 && b[1] <= 0xd7))
-			continue; /* these stand alone */
+			continue; /* markers without a length */
 		if (b[1] < 0xc0 || b[1] == 0xd8 || b[1] == 0xd9 || b[1] == 0xda)
 			break;
 		at += (uint64_t)b[2] << 8 | b[3];
 		if (at > pk->size)
 			break;
 	}
-	return damaged(pk, "has no frame header: it is truncated or damaged",
-		       err);
+	return pen__fail(err, P_DAMAGED, pk->name,
+			 "truncated or damaged: the frame header is missing");
 }
 
 /* ---- decode ---- */
 
-/* A thread's decompressor. busy: a decode failed, or was left by a fault of the
- * mapping it read from, and what the library holds of it is not to be used
+/* Decompressor of a thread. busy: a decode failed, or was interrupted by a
+ * fault of the mapping it read from, so the library's state must not be used
  * again. */
 struct unpacker {
 	tjhandle tj;
 	bool busy;
-	bool strict; /* as it was last used: the library keeps that */
+	bool strict; /* setting of the last use, which the library remembers */
 };
 
 static void unpacker_free(void *arg)
@@ -206,20 +206,20 @@ static int jpeg_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 		return pen__fail_nomem(err, "jpeg", 0);
 	if (v->len != (size_t)v->head.shape[0] * (size_t)v->head.shape[1] *
 			      pen__image_channels(v->as))
-		return pen__fail(err, PEN_EDATA, NULL, "does not fit its row");
+		return pen__decoder_misfit(err);
 	u->busy = true;
 	rc = decode(p, u->tj, v);
 	u->busy = rc != 0;
 	if (!rc)
 		return 0;
 	if (rc == PEN_ESTALE)
-		return pen__fail(err, PEN_EDATA, NULL,
-				 "its header is not the one indexed");
+		return pen__fail(err, P_DAMAGED, NULL,
+				 "the header differs from the indexed one");
 	if (tjGetErrorCode(u->tj) != TJERR_WARNING)
-		return pen__fail(err, PEN_EDATA, NULL, "damaged: %s",
+		return pen__fail(err, P_CANNOT_DECODE, NULL, "damaged: %s",
 				 tjGetErrorStr2(u->tj));
-	return pen__fail(err, PEN_EDATA, NULL,
-			 "damaged: %s; %sstrict=false takes it all the same",
+	return pen__fail(err, P_CANNOT_DECODE, NULL,
+			 "damaged: %s; set %sstrict=false to accept it",
 			 tjGetErrorStr2(u->tj), d->prefix);
 }
 
@@ -227,7 +227,7 @@ static const char *const jpeg_media[] = { "image/jpeg", NULL };
 
 const struct pen_decoder_ops pen__decoder_jpeg = {
 	.name = "jpeg",
-	.help = "JPEG: pixels, HxWxC",
+	.help = "JPEG image, as pixels HxWxC",
 	.media = jpeg_media,
 	.magic = "\xff\xd8",
 	.opts = jpeg_opts,

@@ -1,7 +1,7 @@
 /*
- * A member of a JSON object: its text, or its number. A thread keeps the
- * memory of the documents it read. Refuses a member of another type than is
- * asked for, and integers beyond 2^53, which other readers of JSON round.
+ * A member of a JSON object: text or a number. A thread reuses the memory of
+ * its documents. Rejects members of another type than requested, and integers
+ * beyond 2^53, which other JSON readers round.
  */
 #include "base/json.h"
 
@@ -22,14 +22,14 @@ static const struct pen_opt json_opts[] = {
 	{ .name = "key",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct json, key),
-	  .help = "the member's name" },
+	  .help = "name of the member" },
 	{ .name = "type",
 	  .type = PEN_OPT_ENUM,
 	  .off = offsetof(struct json, type),
 	  .dflt = "text",
 	  .choices = types,
-	  .help = "what the member is: text becomes its bytes, int an int64, "
-		  "float a float64" },
+	  .help = "type of the member: text (as bytes), int (as int64) or "
+		  "float (as float64)" },
 	{ .name = NULL },
 };
 
@@ -38,8 +38,8 @@ static int json_open(struct pen_decoder *d, struct pen_err *err)
 	const struct json *p = d->priv;
 
 	return p->key ? 0
-		      : pen__fail(err, PEN_EINVAL, "key",
-				  "is missing: say which member, as in "
+		      : pen__fail(err, P_MISSING_SETTING, "key",
+				  "no member given; specify it, as in "
 				  "json:caption");
 }
 
@@ -51,7 +51,7 @@ static void json_size(const struct pen_decoder *d, uint64_t n,
 	*out = (struct pen_head){ .dtype = p->type == INT ? PEN_I64 : PEN_F64 };
 	if (p->type != TEXT)
 		return;
-	/* a string is never longer than what it is written as */
+	/* a string is never longer than its JSON form */
 	*out = (struct pen_head){
 		.dtype = PEN_U8, .ndim = 1, .follows = true, .upto = true
 	};
@@ -81,7 +81,7 @@ static int put_text(const struct pen_jdoc *j, uint32_t at,
 	const uint32_t n = j->node[at].n;
 
 	if (n > v->len)
-		return pen__fail(err, PEN_EDATA, NULL, "does not fit its row");
+		return pen__decoder_misfit(err);
 	if (n)
 		memcpy(v->dst, pen__jdoc_text(j, at), n);
 	*v->used = n;
@@ -99,14 +99,14 @@ static int put_number(const struct json *p, const struct pen_jdoc *j,
 
 	(void)pen__jdoc_number(j, at, &x);
 	if (v->len != sizeof(x))
-		return pen__fail(err, PEN_EDATA, NULL, "does not fit its row");
+		return pen__decoder_misfit(err);
 	if (p->type == FLOAT) {
 		memcpy(v->dst, &x, sizeof(x));
 		return 0;
 	}
 	if (!pen__jdoc_integer(j, at, &amount, &minus) ||
 	    amount > UINT64_C(1) << 53)
-		return pen__fail(err, PEN_EDATA, NULL,
+		return pen__fail(err, P_BAD_DATA_VALUE, NULL,
 				 "'%.60s' is %.17g, not an integer up to 2^53",
 				 p->key, x);
 	whole = minus ? -(int64_t)amount : (int64_t)amount;
@@ -130,23 +130,23 @@ static int json_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 		return rc;
 	at = pen__jdoc_get(j, 0, p->key);
 	if (at == PEN_JDOC_NONE)
-		return pen__fail(err, PEN_EDATA, NULL, "has no member '%.60s'",
-				 p->key);
+		return pen__fail(err, P_BAD_DATA_VALUE, NULL,
+				 "there is no member '%.60s'", p->key);
 	type = pen__jdoc_type(j, at);
 	if (p->type == TEXT && type == PEN_JDOC_STRING)
 		return put_text(j, at, v, err);
 	if (p->type != TEXT && type == PEN_JDOC_NUMBER)
 		return put_number(p, j, at, v, err);
-	return pen__fail(err, PEN_EDATA, NULL,
-			 "'%.60s' is no %s: %stype= says what it is", p->key,
-			 p->type == TEXT ? "text" : "number", d->prefix);
+	return pen__fail(err, P_BAD_DATA_VALUE, NULL,
+			 "'%.60s' is not %s; set %stype= to its type", p->key,
+			 p->type == TEXT ? "text" : "a number", d->prefix);
 }
 
 static const char *const json_media[] = { "application/json", NULL };
 
 const struct pen_decoder_ops pen__decoder_json = {
 	.name = "json",
-	.help = "a member of a JSON object: its text or its number",
+	.help = "a member of a JSON object: text or a number",
 	.media = json_media,
 	.opts = json_opts,
 	.priv_size = sizeof(struct json),

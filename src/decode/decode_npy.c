@@ -1,7 +1,7 @@
 /*
- * An npy file as a value: what np.save writes, in a record or a file of its
- * own. The row is the array, in C order of this machine. Refuses what has no
- * numbers, and bytes after the array.
+ * An npy file as a value, as np.save writes it, in a record or a separate file.
+ * The row is the array in C order and native byte order. Rejects arrays that
+ * are not numeric, and bytes after the array.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,12 +13,12 @@ static int take_head(const struct pen_npy *n, const char *name,
 		     struct pen_head *out, struct pen_err *err)
 {
 	if (n->extra)
-		return pen__fail(err, PEN_EDATA, name,
-				 "has %" PRIu64 " bytes after its array",
+		return pen__fail(err, P_DAMAGED, name,
+				 "%" PRIu64 " bytes follow the array",
 				 n->extra);
 	if (n->a.ndim > PEN_HEAD_DIMS)
-		return pen__fail(err, PEN_ENOTSUP, name,
-				 "has %" PRIu32 " axes, more than %d",
+		return pen__fail(err, P_OVER_LIMIT, name,
+				 "the array has %" PRIu32 " axes, more than %d",
 				 n->a.ndim, PEN_HEAD_DIMS);
 	*out = (struct pen_head){ .dtype = (uint8_t)n->a.dtype,
 				  .ndim = (uint8_t)n->a.ndim };
@@ -51,8 +51,8 @@ static int npy_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 	if (h.dtype != v->head.dtype || h.ndim != v->head.ndim ||
 	    memcmp(h.shape, v->head.shape, sizeof(h.shape)) != 0 ||
 	    n.a.nbytes != v->len)
-		return pen__fail(err, PEN_EDATA, NULL,
-				 "its header is not the one indexed");
+		return pen__fail(err, P_DAMAGED, NULL,
+				 "the header differs from the indexed one");
 	if (n.a.swap || (n.a.fortran && n.a.ndim > 1)) {
 		const struct pen_view view = {
 			.n = 1,
@@ -72,7 +72,7 @@ static int npy_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 
 const struct pen_decoder_ops pen__decoder_npy = {
 	.name = "npy",
-	.help = "an npy file, as np.save writes it: the array",
+	.help = "an array in npy format, as np.save writes it",
 	.magic = "\x93NUMPY",
 	.head = npy_head,
 	.decode = npy_decode,

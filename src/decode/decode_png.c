@@ -1,12 +1,12 @@
 /*
- * PNG through libspng. Grey, grey with alpha, RGB and RGBA come as they are, 8
- * or 16 bits deep; fewer bits become 8, and palettes RGB, or RGBA when they
- * have transparency. Colour correction and transparent colours of images
- * without alpha are left alone.
+ * PNG through libspng. Grey, grey with alpha, RGB and RGBA are decoded as
+ * stored, with 8 or 16 bits; fewer bits become 8, and palettes RGB, or RGBA if
+ * they have transparency. Colour correction and transparent colours of images
+ * without alpha are ignored.
  *
- * Every chunk's crc is checked, and an image that could not come out of so many
- * bytes (deflate shrinks at most 1032 times) is refused before anything is
- * allocated for it.
+ * The crc of every chunk is verified, and images that cannot result from the
+ * number of bytes (deflate expands at most 1032 times) are rejected before
+ * anything is allocated for them.
  */
 #include <inttypes.h>
 
@@ -27,10 +27,10 @@ static const struct pen_opt png_opts[] = {
 
 static int damaged(struct pen_peek *pk, const char *what, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, pk->name, "%s", what);
+	return pen__fail(err, P_DAMAGED, pk->name, "%s", what);
 }
 
-/* Does a palette have transparency? Its chunk is before the pixels. */
+/* Whether a palette has transparency: its chunk precedes the pixels. */
 static int find_trns(struct pen_peek *pk, bool *found, struct pen_err *err)
 {
 	uint64_t at = HEADER;
@@ -53,7 +53,8 @@ static int find_trns(struct pen_peek *pk, bool *found, struct pen_err *err)
 			break;
 		at += len + 12;
 	}
-	return damaged(pk, "has no pixels: it is truncated or damaged", err);
+	return damaged(pk, "truncated or damaged: the pixel data is missing",
+		       err);
 }
 
 static int settle_kind(struct pen_peek *pk, uint8_t depth, uint8_t type,
@@ -66,8 +67,7 @@ static int settle_kind(struct pen_peek *pk, uint8_t depth, uint8_t type,
 	if (type > 6 || !channels[type] || !depth || depth > 16 ||
 	    (depth & (depth - 1)) || (depth < 8 && type != 0 && type != 3) ||
 	    (depth == 16 && type == 3))
-		return damaged(pk, "has a colour type that does not exist",
-			       err);
+		return damaged(pk, "the colour type is invalid", err);
 	h->shape[2] = channels[type];
 	h->dtype = depth == 16 ? PEN_U16 : PEN_U8;
 	h->kind = depth < 8 ? PEN_IMAGE_TO_GREY : PEN_IMAGE_AS_IS;
@@ -99,8 +99,8 @@ static int png_head(const struct pen_decoder *d, struct pen_peek *pk,
 	type = pen__take_u8(&in);
 	pen__take(&in, 3);
 	if (pen__take_be(&in, 4) != pen__crc32(0, b + 12, 17))
-		return damaged(pk, "damaged: the crc of its header differs",
-			       err);
+		return pen__fail(err, P_CHECKSUM, pk->name,
+				 "damaged: the crc of the header differs");
 	*out = (struct pen_head){
 		.ndim = 3,
 		.shape = { (int64_t)height, (int64_t)width },
@@ -108,17 +108,18 @@ static int png_head(const struct pen_decoder *d, struct pen_peek *pk,
 	rc = settle_kind(pk, depth, type, out, err);
 	if (rc)
 		return rc;
-	/* a row is at least its pixels' bits and a byte */
+	/* a row has at least the bits of its pixels and one byte */
 	if (height && width * depth / 8 + 1 > pk->size * MAX_RATIO / height)
-		return damaged(pk, "is too small for an image of its size",
-			       err);
+		return damaged(
+			pk, "the file is too small for an image of this size",
+			err);
 	return pen__image_check(d, pk, out, err);
 }
 
 /* ---- decode ---- */
 
-/* The library has a context per image; it is kept where the thread keeps its
- * things, so that one left by a fault of the mapping it read from is freed. */
+/* The library needs a context per image. It is stored with the state of the
+ * thread, so that a context abandoned by a fault of the mapping is freed. */
 static void free_ctx(void *ctx)
 {
 	spng_ctx_free(ctx);
@@ -140,7 +141,7 @@ static int decode(spng_ctx *ctx, int format, int flags,
 		rc = SPNG_EBUFSIZ;
 	if (!rc)
 		rc = spng_decode_image(ctx, v->dst, n, format, flags);
-	/* what follows the pixels, and that there is an end */
+	/* check the chunks after the pixels, and the end */
 	return rc ? rc : spng_decode_chunks(ctx);
 }
 
@@ -186,7 +187,7 @@ static int png_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 		return 0;
 	if (no_memory)
 		return pen__fail_nomem(err, "png", v->len);
-	return pen__fail(err, PEN_EDATA, NULL, "damaged: %s",
+	return pen__fail(err, P_CANNOT_DECODE, NULL, "damaged: %s",
 			 spng_strerror(rc));
 }
 
@@ -194,7 +195,7 @@ static const char *const png_media[] = { "image/png", NULL };
 
 const struct pen_decoder_ops pen__decoder_png = {
 	.name = "png",
-	.help = "PNG: pixels, HxWxC, 8 or 16 bits",
+	.help = "PNG image, as pixels HxWxC of 8 or 16 bits",
 	.media = png_media,
 	.magic = "\x89PNG\r\n\x1a\n",
 	.opts = png_opts,

@@ -1,7 +1,6 @@
 /*
- * Numbers as they lie in memory, such as the bytes of an array of which only
- * the reader knows type and shape. Refuses a value of another size than these
- * say, when it is read.
+ * Binary numbers whose type and shape only the reader knows. Rejects values of
+ * another size.
  */
 #include <string.h>
 
@@ -20,40 +19,34 @@ static const struct pen_opt raw_opts[] = {
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct raw, dtype),
 	  .dflt = "uint8",
-	  .help = "type of an item: uint8, int32, float32, ..." },
+	  .help = "data type of the elements: uint8, int32, float32, ..." },
 	{ .name = "shape",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct raw, shape),
-	  .help = "shape of a value, 3x224x224; one axis when empty" },
+	  .help = "shape of a value, such as 3x224x224 (default: one axis)" },
 	{ .name = "big_endian",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct raw, big_endian),
 	  .dflt = "false",
-	  .help = "items are stored high byte first" },
+	  .help = "elements are stored in big-endian byte order" },
 	{ .name = NULL },
 };
 
 static int raw_open(struct pen_decoder *d, struct pen_err *err)
 {
 	struct raw *p = d->priv;
-	int64_t dims[PEN_MAX_DIMS];
-	enum pen_dtype dtype;
-	uint32_t ndim = 0;
-	size_t bytes;
-	int rc = pen__parse_dtype(p->dtype, &dtype, err);
+	struct pen_array a;
+	int rc = pen__parse_array(p->dtype, p->shape, &a, err);
 
-	if (!rc && p->shape)
-		rc = pen__parse_shape(p->shape, dims, &ndim, err);
 	if (rc)
 		return rc;
-	if (ndim > PEN_HEAD_DIMS ||
-	    !pen__shape_bytes(dims, ndim, dtype, &bytes))
-		return pen__fail(err, PEN_EINVAL, "shape",
-				 "is too large, or has more than %d axes",
+	if (a.ndim > PEN_HEAD_DIMS)
+		return pen__fail(err, P_BAD_VALUE, "shape",
+				 "the shape has more than %d axes",
 				 PEN_HEAD_DIMS);
-	p->head = (struct pen_head){ .dtype = (uint8_t)dtype,
-				     .ndim = (uint8_t)ndim };
-	memcpy(p->head.shape, dims, ndim * sizeof(*dims));
+	p->head = (struct pen_head){ .dtype = (uint8_t)a.dtype,
+				     .ndim = (uint8_t)a.ndim };
+	memcpy(p->head.shape, a.shape, a.ndim * sizeof(*a.shape));
 	return 0;
 }
 
@@ -79,11 +72,12 @@ static int raw_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 	const struct pen_tile t = { 1, v->len / item, 0, 0, item };
 
 	if (v->bytes.n != v->len)
-		return pen__fail(err, PEN_EDATA, NULL,
-				 "has %zu bytes, where type and shape (%s%s) "
-				 "make %zu",
+		return pen__fail(err, P_DAMAGED, NULL,
+				 "the value has %zu bytes, but %s%s%s needs "
+				 "%zu",
 				 v->bytes.n, pen_dtype_name(p->head.dtype),
-				 p->shape ? ", with a shape" : "", v->len);
+				 p->shape ? " of shape " : "",
+				 p->shape ? p->shape : "", v->len);
 	if (swap > 1)
 		pen__tile_copy(&t, item, swap, v->dst, v->bytes.p);
 	else if (v->len)
@@ -93,7 +87,7 @@ static int raw_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 
 const struct pen_decoder_ops pen__decoder_raw = {
 	.name = "raw",
-	.help = "numbers as they lie in memory, of a type and shape to give",
+	.help = "binary numbers of a given data type and shape",
 	.opts = raw_opts,
 	.priv_size = sizeof(struct raw),
 	.open = raw_open,

@@ -1,4 +1,4 @@
-/* Text: its bytes, after a look that they are UTF-8. */
+/* UTF-8 text: the bytes, after validation. */
 #include <string.h>
 
 #include "base/quote.h"
@@ -12,7 +12,7 @@ static void text_size(const struct pen_decoder *d, uint64_t n,
 	out->shape[0] = (int64_t)n;
 }
 
-/* Bytes of the character at s, of which n are there; 0: it is none. */
+/* Length of the character at s, with n bytes left; 0: invalid. */
 static size_t char_len(const uint8_t *s, size_t n)
 {
 	char end[8] = { 0 };
@@ -20,7 +20,7 @@ static size_t char_len(const uint8_t *s, size_t n)
 	if (n >= 4)
 		return pen__utf8_len((const char *)s);
 	memcpy(end, s, n);
-	return pen__utf8_len(end); /* the NUL ends a character cut off */
+	return pen__utf8_len(end); /* the NUL ends a truncated character */
 }
 
 static int text_decode(const struct pen_decoder *d, const struct pen_encoded *v,
@@ -31,14 +31,14 @@ static int text_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 
 	(void)d;
 	if (s.n != v->len)
-		return pen__fail(err, PEN_EDATA, NULL, "does not fit its row");
+		return pen__decoder_misfit(err);
 	while (at < s.n) {
 		k = s.p[at] < 0x80 ? 1 : char_len(s.p + at, s.n - at);
 		if (!k)
-			return pen__fail(err, PEN_EDATA, NULL,
-					 "is not UTF-8: at byte %zu there is "
-					 "%s",
-					 at, pen__quoted(s.p + at, s.n - at).s);
+			return pen__fail(
+				err, P_BAD_TEXT, NULL,
+				"not UTF-8: invalid bytes at offset %zu: %s",
+				at, pen__quoted(s.p + at, s.n - at).s);
 		at += k;
 	}
 	if (s.n)
@@ -50,7 +50,7 @@ static const char *const text_media[] = { "text/plain", NULL };
 
 const struct pen_decoder_ops pen__decoder_text = {
 	.name = "text",
-	.help = "text: its bytes, which have to be UTF-8",
+	.help = "UTF-8 text, as bytes",
 	.media = text_media,
 	.size = text_size,
 	.decode = text_decode,

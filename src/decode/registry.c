@@ -1,4 +1,4 @@
-/* The only file that names decoders: the list comes from CMakeLists.txt. */
+/* The only file that lists decoders: the list comes from CMakeLists.txt. */
 #include "decode/decode.h"
 
 #define PEN_ENTRY(x) extern const struct pen_decoder_ops pen__decoder_##x;

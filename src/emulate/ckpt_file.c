@@ -1,9 +1,9 @@
 /*
- * One file of a checkpoint, to disk and back. It is written under a temporary
- * name that depends on its final one alone, so that what a killed run left is
- * overwritten by the next; it gets its final name when it is complete. With
- * checkpoint.odirect blocks bypass the page cache; what does not fill the last
- * one is padded and cut off again.
+ * Writes and reads one file of a checkpoint. A file is written under a
+ * temporary name that depends only on its final name, so that the next run
+ * overwrites what a killed run left; it is renamed when it is complete. With
+ * checkpoint.odirect, blocks bypass the page cache; the last block is padded
+ * and the file truncated afterwards.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 static int refused_direct(const char *path, struct pen_err *err)
 {
 	return pen__fail_sys(err, EINVAL, path,
-			     "the file system refuses direct I/O; set "
+			     "the file system does not support direct I/O; set "
 			     "checkpoint.odirect=false");
 }
 
@@ -37,7 +37,7 @@ static void moved(const struct pen_ckpt_io *io, size_t n)
 
 static int ended_early(const char *path, struct pen_err *err)
 {
-	return pen__fail(err, PEN_ECLOSED, path, "interrupted");
+	return pen__fail(err, P_INTERRUPTED, path, "interrupted");
 }
 
 /* --- saving --- */
@@ -46,12 +46,12 @@ struct save {
 	struct pen_ckpt_io *io;
 	const struct pen_torch_state *state;
 	int fd;
-	struct pen_ckpt_block *b; /* being filled */
+	struct pen_ckpt_block *b; /* the block being filled */
 	size_t fill;
-	uint64_t nblocks; /* begun */
-	uint64_t size;	  /* of the file so far */
+	uint64_t nblocks; /* blocks started */
+	uint64_t size;	  /* bytes of the file so far */
 	int sys;
-	bool early; /* the end was asked for */
+	bool early; /* an observer requested the end */
 };
 
 static uint8_t *save_room(void *arg, size_t *n)
@@ -111,7 +111,7 @@ static void save_make(void *arg, const struct pen_torch_piece *x, uint8_t *to)
 	pen__ckpt_fill(&s->io->fill, x, to);
 }
 
-/* Waits for what is under way; errno of the first that failed. */
+/* Waits for all submitted blocks; returns the errno of the first failure. */
 static int settle(struct save *s)
 {
 	struct pen_ckpt_pipe *pipe = s->io->pipe;
@@ -125,7 +125,7 @@ static int settle(struct save *s)
 	return s->sys;
 }
 
-/* All bytes of the open file, on disk where that was asked for. */
+/* Writes all bytes of the open file, and syncs them where requested. */
 static int save_bytes(struct save *s, const char *path, struct pen_err *err)
 {
 	struct pen_torch_sink sink = { s, save_room, save_put, save_make };
@@ -135,7 +135,7 @@ static int save_bytes(struct save *s, const char *path, struct pen_err *err)
 	settle(s);
 	if (rc == PEN_ENOMEM)
 		return rc;
-	/* what is not wanted need not be on disk */
+	/* an interrupted file is removed: skip the sync */
 	if (!s->sys && (s->early || stopped(s->io)))
 		return ended_early(path, err);
 	if (s->sys == EINVAL && c->checkpoint.odirect)
@@ -147,7 +147,8 @@ static int save_bytes(struct save *s, const char *path, struct pen_err *err)
 		s->sys = errno;
 	if (s->sys)
 		return pen__fail_sys(
-			err, s->sys, path, "cannot be written (%s of tensors)",
+			err, s->sys, path,
+			"cannot write the checkpoint (%s of tensors)",
 			pen__show_bytes((double)s->state->bytes).s);
 	return 0;
 }
@@ -162,23 +163,25 @@ int pen__ckpt_file_save(struct pen_ckpt_io *io,
 	int rc;
 
 	if (snprintf(tmp, sizeof(tmp), "%s.tmp", path) >= (int)sizeof(tmp))
-		return pen__fail(err, PEN_EINVAL, path, "path is too long");
-	unlink(tmp); /* of a run that was killed */
+		return pen__fail(err, P_TOO_LONG, path, "the path is too long");
+	unlink(tmp); /* left by a killed run */
 	s.fd = open(tmp,
 		    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC |
 			    (direct ? O_DIRECT : 0),
 		    0666);
 	if (s.fd < 0 && errno == EINVAL && direct) {
-		unlink(tmp); /* some make it, then refuse */
+		unlink(tmp); /* some file systems create it and then fail */
 		return refused_direct(path, err);
 	}
 	if (s.fd < 0)
-		return pen__fail_sys(err, errno, path, "cannot be created");
+		return pen__fail_sys(err, errno, path,
+				     "cannot create the file");
 	rc = save_bytes(&s, path, err);
 	if (close(s.fd) && !rc)
-		rc = pen__fail_sys(err, errno, path, "cannot be written");
+		rc = pen__fail_sys(err, errno, path, "cannot write the file");
 	if (!rc && rename(tmp, path))
-		rc = pen__fail_sys(err, errno, path, "cannot be renamed");
+		rc = pen__fail_sys(err, errno, path,
+				   "cannot rename the temporary file");
 	if (rc)
 		unlink(tmp);
 	return rc;
@@ -187,10 +190,10 @@ int pen__ckpt_file_save(struct pen_ckpt_io *io,
 /* --- loading --- */
 
 struct load {
-	struct pen_peek peek; /* first: read() gets only this */
+	struct pen_peek peek; /* must be first: read() gets only this */
 	struct pen_ckpt_io *io;
-	int fd;		/* of the stream */
-	int meta;	/* of the directory: not direct */
+	int fd;		/* data stream */
+	int meta;	/* zip directory; never direct */
 	uint64_t asked; /* blocks submitted */
 	uint64_t taken;
 };
@@ -202,7 +205,11 @@ static int peek_read(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 	uint8_t *to = buf;
 
 	if (off > pk->size || len > pk->size - off)
-		return pen__fail(err, PEN_EDATA, pk->name, "is truncated");
+		return pen__fail(err, P_TRUNCATED, pk->name,
+				 "truncated: %" PRIu64
+				 " bytes are needed at byte %" PRIu64
+				 ", but the file has %" PRIu64 " bytes",
+				 (uint64_t)len, off, pk->size);
 	while (len) {
 		const ssize_t n = pread(l->meta, to, len, (off_t)off);
 
@@ -210,11 +217,12 @@ static int peek_read(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 			continue;
 		if (n < 0)
 			return pen__fail_sys(err, errno, pk->name,
-					     "cannot be read at byte %" PRIu64,
+					     "cannot read at byte %" PRIu64,
 					     off);
 		if (!n)
-			return pen__fail(err, PEN_EDATA, pk->name,
-					 "got shorter while it was read");
+			return pen__fail(
+				err, P_TRUNCATED, pk->name,
+				"the file shrank while it was being read");
 		to += n;
 		off += (uint64_t)n;
 		len -= (size_t)n;
@@ -222,7 +230,7 @@ static int peek_read(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 	return 0;
 }
 
-/* Asks for blocks as long as the file and the pipe have room. */
+/* Submits reads while the file and the pipe have room. */
 static void ask(struct load *l)
 {
 	struct pen_ckpt_pipe *pipe = l->io->pipe;
@@ -252,7 +260,7 @@ static const uint8_t *load_next(void *arg, size_t *n, struct pen_err *err)
 		ended_early(l->peek.name, err);
 		return NULL;
 	}
-	ask(l); /* the one taken before is free now */
+	ask(l); /* the block returned last is free now */
 	b = pen__ckpt_pipe_get(l->io->pipe, l->taken);
 	rest = l->peek.size - l->taken++ * block;
 	*n = rest < block ? (size_t)rest : block;
@@ -260,10 +268,10 @@ static const uint8_t *load_next(void *arg, size_t *n, struct pen_err *err)
 		refused_direct(l->peek.name, err);
 	else if (b->sys)
 		pen__fail_sys(err, b->sys, l->peek.name,
-			      "cannot be read at byte %" PRIu64, b->off);
+			      "cannot read at byte %" PRIu64, b->off);
 	else if (b->n < *n)
-		pen__fail(err, PEN_EDATA, l->peek.name,
-			  "got shorter while it was read");
+		pen__fail(err, P_TRUNCATED, l->peek.name,
+			  "the file shrank while it was being read");
 	else
 		return moved(l->io, *n), b->p;
 	return NULL;
@@ -284,11 +292,11 @@ static int open_both(struct load *l, const char *path, struct pen_err *err)
 
 	l->meta = open(path, O_RDONLY | O_CLOEXEC);
 	if (l->meta < 0)
-		return pen__fail_sys(err, errno, path, "cannot be opened");
+		return pen__fail_sys(err, errno, path, "cannot open the file");
 	if (fstat(l->meta, &st))
-		return pen__fail_sys(err, errno, path, "cannot be read");
+		return pen__fail_sys(err, errno, path, "cannot read the file");
 	if (!S_ISREG(st.st_mode))
-		return pen__fail(err, PEN_EINVAL, path, "is not a file");
+		return pen__fail(err, P_BAD_VALUE, path, "not a regular file");
 	l->peek.size = (uint64_t)st.st_size;
 	if (!direct) {
 		l->fd = l->meta;
@@ -299,9 +307,9 @@ static int open_both(struct load *l, const char *path, struct pen_err *err)
 	l->fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
 	if (l->fd >= 0)
 		return 0;
-	return errno == EINVAL
-		       ? refused_direct(path, err)
-		       : pen__fail_sys(err, errno, path, "cannot be opened");
+	return errno == EINVAL ? refused_direct(path, err)
+			       : pen__fail_sys(err, errno, path,
+					       "cannot open the file");
 }
 
 int pen__ckpt_file_load(struct pen_ckpt_io *io,

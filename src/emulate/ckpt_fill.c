@@ -1,12 +1,12 @@
 /*
- * What tensors hold. Ones, or noise that is a function of seed, checkpoint,
- * file, tensor and offset, so that it can be compared with later.
+ * The content of tensors: ones, or noise that is a function of seed,
+ * checkpoint, file, tensor and offset, so that it can be verified later.
  *
- * Noise has to come faster than any disk takes it. A page is a page of a small
- * pool, made once, with a key of its own XORed over it: 4 times as fast as
- * making all of it anew, just as incompressible, and no two pages of 4 KiB
- * are equal, within a file, between files or between checkpoints. Bits are
- * random, not numbers: there are infinities and NaNs among floats.
+ * Noise must be generated faster than any disk writes it. A page is a page of a
+ * small pool, generated once, XORed with a key of its own. That is 4 times as
+ * fast as generating every page, as incompressible, and no two pages of 4 KiB
+ * are equal within a file, between files or between checkpoints. The bits are
+ * random, so floats include infinities and NaNs.
  */
 #include <endian.h>
 
@@ -15,7 +15,7 @@
 #include "emulate/ckpt_int.h"
 
 #define WORDS (PEN_CKPT_PAGE / 8)
-#define KEYS 4u /* words of a page's key */
+#define KEYS 4u /* words of the key of a page */
 
 int pen__ckpt_fill_init(struct pen_ckpt_fill *f, const struct pen_config *c,
 			struct pen_err *err)
@@ -49,7 +49,7 @@ void pen__ckpt_fill_file(struct pen_ckpt_fill *f, const struct pen_config *c,
 	f->key = key;
 }
 
-/* The value 1, as often as it fits a word. */
+/* The value 1, repeated to fill a word. */
 static uint64_t ones(int dtype)
 {
 	switch (dtype) {

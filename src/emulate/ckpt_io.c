@@ -1,7 +1,8 @@
 /*
- * A rank's share of a checkpoint, file after file, through one pipe. Folders
- * are made as needed and, with checkpoint.fsync, names are put on disk as well
- * as bytes: a checkpoint that was reported as saved survives a power cut.
+ * Writes and reads the files of one rank, one after another, through one pipe.
+ * Directories are created as needed and, with checkpoint.fsync, synced as well
+ * as the files: a checkpoint that was reported as saved survives a power
+ * failure.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include "emulate/ckpt_int.h"
 
 #define NBLOCKS 8u
-#define DIRECT_THREADS 4u /* a device wants several requests at once */
+#define DIRECT_THREADS 4u /* a device needs several requests in flight */
 #define LONGEST_DIR 4000u
 #define DIR_FORMAT "global_epoch%u_step%" PRIu64
 
@@ -24,7 +25,7 @@ struct pen_ckpt {
 	const struct pen_config *c;
 	unsigned rank, world, per_node;
 	struct pen_ckpt_plan own;
-	struct pen_ckpt_plan other; /* what load() reads, when not own */
+	struct pen_ckpt_plan other; /* read by load() if not its own */
 	struct pen_ckpt_watch *watch;
 };
 
@@ -35,7 +36,8 @@ static const char *folder(const struct pen_config *c)
 		       : "./checkpoints";
 }
 
-/* Blocks within the budget, which all accelerators of a process share. */
+/* Divides the memory budget, shared by all accelerators of a process, into
+ * blocks. */
 static int block_size(const struct pen_config *c, size_t *block,
 		      unsigned *nblocks, struct pen_err *err)
 {
@@ -50,9 +52,9 @@ static int block_size(const struct pen_config *c, size_t *block,
 		b = memory / 2;
 	b -= b % PEN_CKPT_PAGE;
 	if (!b)
-		return pen__fail(err, PEN_EINVAL, "checkpoint.memory",
-				 "too little for %s: each needs two blocks of "
-				 "4096 bytes or more",
+		return pen__fail(err, P_BAD_VALUE, "checkpoint.memory",
+				 "not enough for %s; each needs two blocks of "
+				 "at least 4096 bytes",
 				 pen__show_counted(share, "accelerator").s);
 	*block = (size_t)b;
 	*nblocks = memory / b < NBLOCKS ? (unsigned)(memory / b) : NBLOCKS;
@@ -129,22 +131,24 @@ const char *pen__ckpt_file(const struct pen_ckpt *k, unsigned i,
 	return k->own.file[i].name;
 }
 
-/* --- folders --- */
+/* --- directories --- */
 
 static int sync_dir(const char *path, struct pen_err *err)
 {
 	const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int sys = fd < 0 ? errno : 0;
 
-	/* EINVAL: a file system that keeps names safe in other ways */
+	/* EINVAL: the file system needs no sync of directories */
 	if (!sys && fsync(fd) && errno != EINVAL)
 		sys = errno;
 	if (fd >= 0)
 		close(fd);
-	return sys ? pen__fail_sys(err, sys, path, "cannot be put on disk") : 0;
+	return sys ? pen__fail_sys(err, sys, path,
+				   "cannot sync the directory to disk")
+		   : 0;
 }
 
-/* One folder; its name is on disk, too, where that is asked for. */
+/* Creates one directory, and syncs its name where requested. */
 static int make_dir(const struct pen_config *c, char *path, struct pen_err *err)
 {
 	char *cut = strrchr(path, '/');
@@ -155,7 +159,8 @@ static int make_dir(const struct pen_config *c, char *path, struct pen_err *err)
 
 		if (errno == EEXIST && !stat(path, &st) && S_ISDIR(st.st_mode))
 			return 0;
-		return pen__fail_sys(err, errno, path, "cannot be made");
+		return pen__fail_sys(err, errno, path,
+				     "cannot create the directory");
 	}
 	if (!c->checkpoint.fsync)
 		return 0;
@@ -169,7 +174,7 @@ static int make_dir(const struct pen_config *c, char *path, struct pen_err *err)
 	return rc;
 }
 
-/* A folder and all above it. */
+/* Creates a directory and its parents. */
 static int make_dirs(const struct pen_config *c, const char *path,
 		     struct pen_err *err)
 {
@@ -195,7 +200,7 @@ static int dir_of(const struct pen_config *c, unsigned epoch, uint64_t step,
 	while (n > 1 && folder(c)[n - 1] == '/')
 		n--;
 	if (n >= LONGEST_DIR)
-		return pen__fail(err, PEN_EINVAL,
+		return pen__fail(err, P_TOO_LONG,
 				 "checkpoint.checkpoint_folder",
 				 "the path is too long");
 	snprintf(buf, LONGEST_DIR + 64, "%.*s/" DIR_FORMAT, (int)n, folder(c),
@@ -339,7 +344,7 @@ int pen__ckpt_load(struct pen_ckpt *k, unsigned epoch, uint64_t step,
 
 /* --- counting --- */
 
-/* Digits from *s on, at least one. */
+/* Skips digits; false if there are none. */
 static bool skip_digits(const char **s)
 {
 	const char *p = *s;

@@ -1,17 +1,18 @@
 /*
- * Which files a rank writes, and what tensors are in them: DLIO's rules, to
- * the element. Ranks are laid out tensor parallel first, then pipeline, then
+ * The files that a rank writes and their tensors, by the rules of DLIO, exact
+ * to the element. Ranks are laid out tensor parallel first, then pipeline, then
  * data: with MP = TP * PP, rank r is number r % MP of replica r / MP.
  *
- * A file comes from each of three sources that the settings give:
- *  - model_size: one flat tensor, unless the model is a transformer
- *  - layers: listed (layer_parameters: every layer the same, so one set of
- *    tensors under each layer's name) or by the transformer's formula
- *  - optimizer state: listed (optimization_groups), or three times the rank's
- *    share of all parameters
+ * The settings specify up to three sources, each with files of its own:
+ * - model_size: one flat tensor, unless the model is a transformer
+ * - layers: listed (layer_parameters: the same for every layer, so that one set
+ *   of tensors is stored under the name of each layer) or by the transformer
+ *   formula
+ * - optimizer state: listed (optimization_groups), or three times the share of
+ *   the rank of all parameters
  *
- * Without ZeRO only the first replica writes; with stage 1 and 2 it alone
- * writes the layers (a file per layer when there is a pipeline); with stage 3
+ * Without ZeRO only the first replica writes. With stages 1 and 2 it alone
+ * writes the layers (one file per layer if there is a pipeline). With stage 3
  * every rank writes its share of everything.
  */
 #include <inttypes.h>
@@ -33,7 +34,7 @@ struct maker {
 	struct pen_err *err;
 	uint64_t tp, pp, dp; /* sizes */
 	uint64_t rank, dp_rank, mp_rank, pp_rank;
-	uint64_t first_layer, last_layer; /* none when first > last */
+	uint64_t first_layer, last_layer; /* empty if first > last */
 };
 
 static uint64_t mp(const struct maker *m)
@@ -80,13 +81,13 @@ static int add_tensor(struct maker *m, struct pen_torch_state *s,
 	case PEN_ENOMEM:
 		return pen__fail_nomem(m->err, WHERE, sizeof(*s->item));
 	case PEN_EINVAL:
-		return pen__fail(m->err, PEN_EINVAL, WHERE,
-				 "its checkpoint is beyond 2^62 bytes a rank");
+		return pen__fail(m->err, P_BAD_VALUE, WHERE,
+				 "the checkpoint exceeds 2^62 bytes per rank");
 	}
 	return 0;
 }
 
-/* Tensors "0", "1", ... of the sizes that are above 0. */
+/* Adds tensors "0", "1", ...; sizes of 0 are skipped. */
 static int add_numbered(struct maker *m, struct pen_torch_state *s,
 			const u128 *n, size_t count, int dtype)
 {
@@ -136,8 +137,9 @@ static bool listed_layers(const struct maker *m)
 	return m->c->model.layer_parameters.n > 0;
 }
 
-/* Layers 1..L go to the pipeline's stages in turn; by the formula the first
- * has the embedding, 0, and the last the head and the norm, L+1 and L+2. */
+/* Layers 1..L are divided among the pipeline stages. By the formula the first
+ * stage also has the embedding, 0, and the last one the head and the norm, L+1
+ * and L+2. */
 static void choose_layers(struct maker *m)
 {
 	const uint64_t n = (uint64_t)m->c->model.num_layers;
@@ -161,7 +163,8 @@ static u128 kv_width(const struct pen_config *c)
 	       (uint64_t)c->model.num_kv_heads;
 }
 
-/* Tensors of one layer by the formula: how many, and their sizes. */
+/* The tensors of one layer by the formula: returns their number, and their
+ * sizes in n. */
 static size_t formula(const struct maker *m, uint64_t layer, u128 n[6])
 {
 	const struct pen_config *c = m->c;
@@ -186,7 +189,8 @@ static size_t formula(const struct maker *m, uint64_t layer, u128 n[6])
 	return 6;
 }
 
-/* The tensors of a layer; listed ones are there even with no element left. */
+/* Adds the tensors of a layer; listed tensors are added even if no element
+ * remains. */
 static int layer_tensors(struct maker *m, struct pen_torch_state *s,
 			 uint64_t layer)
 {
@@ -272,7 +276,8 @@ static int layers(struct maker *m)
 
 /* --- optimizer state --- */
 
-/* {"0": {a, b}, ..., "combined"}: every group twice, and all of them. */
+/* {"0": {a, b}, ..., "combined"}: every group twice, and their concatenation.
+ */
 static int listed_groups(struct maker *m, struct pen_torch_state *s)
 {
 	const struct pen_opt_list *list = &m->c->model.optimization_groups;
@@ -298,7 +303,7 @@ static int listed_groups(struct maker *m, struct pen_torch_state *s)
 	return rc ? rc : add_tensor(m, s, "combined", PEN_SD_INT8, all);
 }
 
-/* Parameters of the whole model. */
+/* Number of parameters of the model. */
 static u128 parameters(const struct pen_config *c)
 {
 	const u128 h = (u128)c->model.hidden_size;
@@ -310,7 +315,7 @@ static u128 parameters(const struct pen_config *c)
 		       (2 * h + h * (h + 2 * kv_width(c)) + h * h + 3 * f * h);
 }
 
-/* Of all parameters, what a rank has optimizer state for. */
+/* Number of parameters for which a rank stores optimizer state. */
 static u128 optimizer_share(const struct maker *m)
 {
 	return parameters(m->c) /
@@ -345,8 +350,8 @@ static int optimizer(struct maker *m)
 }
 
 /*
- * The rank's part of the size DLIO reports. It leaves out what is listed, and
- * with ZeRO 2 counts the layers of replicas that write none.
+ * The share of this rank of the size that DLIO reports. DLIO omits listed
+ * tensors, and with ZeRO 2 counts the layers of replicas that write none.
  */
 static void count_as_dlio(struct maker *m)
 {
@@ -370,7 +375,7 @@ static void count_as_dlio(struct maker *m)
 			((double)share + 5 * (double)c->model.hidden_size);
 }
 
-/* --- what must hold --- */
+/* --- validation --- */
 
 static int check_formula(const struct pen_config *c, struct pen_err *err)
 {
@@ -389,8 +394,9 @@ static int check_formula(const struct pen_config *c, struct pen_err *err)
 
 	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
 		if (of[i].v < of[i].min || of[i].v > MOST_WIDTH)
-			return pen__fail(err, PEN_EINVAL, of[i].name,
-					 "%" PRId64 " is not within %" PRId64
+			return pen__fail(err, P_BAD_VALUE, of[i].name,
+					 "%" PRId64
+					 " is out of range; use %" PRId64
 					 " to %" PRId64,
 					 of[i].v, of[i].min, MOST_WIDTH);
 	return 0;
@@ -402,32 +408,33 @@ static int check_model(const struct pen_config *c, struct pen_err *err)
 
 	if (c->model.tensor < 1 || c->model.tensor > MOST_WIDTH ||
 	    c->model.pipeline < 1 || c->model.pipeline > MOST_WIDTH)
-		return pen__fail(err, PEN_EINVAL, "model.parallelism",
-				 "tensor and pipeline have to be 1 or more");
+		return pen__fail(err, P_BAD_VALUE, "model.parallelism",
+				 "tensor and pipeline must be at least 1");
 	if (c->model.zero_stage < 0 || c->model.zero_stage > 3)
-		return pen__fail(err, PEN_EINVAL,
-				 "model.parallelism.zero_stage",
-				 "is %" PRId64 "; stages are 0, 1, 2 and 3",
-				 c->model.zero_stage);
+		return pen__fail(
+			err, P_BAD_VALUE, "model.parallelism.zero_stage",
+			"stage %" PRId64 " does not exist; use 0, 1, 2 or 3",
+			c->model.zero_stage);
 	if (c->model.zero_stage == 3 && c->model.pipeline > 1)
-		return pen__fail(err, PEN_EINVAL,
+		return pen__fail(err, P_CONFLICT,
 				 "model.parallelism.zero_stage",
-				 "stage 3 does not go with a pipeline of "
-				 "%" PRId64 " stages",
+				 "ZeRO stage 3 cannot be combined with a "
+				 "pipeline of %" PRId64 " stages",
 				 c->model.pipeline);
 	if (n > MOST_LAYERS)
-		return pen__fail(err, PEN_EINVAL, "model.num_layers",
-				 "%" PRId64 " are more than %d", n,
+		return pen__fail(err, P_BAD_VALUE, "model.num_layers",
+				 "%" PRId64 " layers exceed the limit of %d", n,
 				 MOST_LAYERS);
 	if (n > 0 && n < c->model.pipeline)
-		return pen__fail(err, PEN_EINVAL, "model.num_layers",
-				 "%" PRId64 " are fewer than the %" PRId64
-				 " stages of the pipeline",
+		return pen__fail(err, P_CONFLICT, "model.num_layers",
+				 "%" PRId64
+				 " layers are fewer than the %" PRId64
+				 " pipeline stages",
 				 n, c->model.pipeline);
 	return n > 0 ? check_formula(c, err) : 0;
 }
 
-/* The size of a data parallel group, where the world fits one. */
+/* Determines the size of a data parallel group from the number of ranks. */
 static int find_dp(struct maker *m, unsigned world)
 {
 	const struct pen_config *c = m->c;
@@ -435,23 +442,24 @@ static int find_dp(struct maker *m, unsigned world)
 		(u128)mp(m) * (u128)(c->model.data > 0 ? c->model.data : 0);
 
 	if (c->checkpoint.mode == 0 && world % mp(m))
-		return pen__fail(m->err, PEN_EINVAL, "model.parallelism",
-				 "needs a multiple of tensor x pipeline = "
-				 "%" PRIu64 " x %" PRIu64
-				 " ranks, not %u: start as many, or use "
+		return pen__fail(m->err, P_CONFLICT, "model.parallelism",
+				 "%u ranks are not a multiple of tensor x "
+				 "pipeline = %" PRIu64 " x %" PRIu64
+				 "; start a matching number of ranks or set "
 				 "checkpoint.mode=subset",
-				 m->tp, m->pp, world);
+				 world, m->tp, m->pp);
 	if (c->checkpoint.mode == 0) {
 		m->dp = world / mp(m);
 		return 0;
 	}
 	if (c->model.data < 1)
-		return pen__fail(m->err, PEN_EINVAL, "model.parallelism.data",
-				 "has to be given with checkpoint.mode=subset: "
-				 "the data parallelism of the whole job");
+		return pen__fail(m->err, P_MISSING_SETTING,
+				 "model.parallelism.data",
+				 "required with checkpoint.mode=subset; set it "
+				 "to the data parallelism of the entire job");
 	if (all < world)
-		return pen__fail(m->err, PEN_EINVAL, "checkpoint.mode",
-				 "a subset of %u ranks is more than the whole: "
+		return pen__fail(m->err, P_CONFLICT, "checkpoint.mode",
+				 "a subset of %u ranks is larger than the job: "
 				 "data x tensor x pipeline = %" PRIu64,
 				 world, (uint64_t)all);
 	m->dp = (uint64_t)c->model.data;
@@ -466,8 +474,9 @@ int pen__ckpt_plan(struct pen_ckpt_plan *p, const struct pen_config *c,
 
 	*p = (struct pen_ckpt_plan){ 0 };
 	if (rank >= world)
-		return pen__fail(err, PEN_EINVAL, WHERE,
-				 "there is no rank %u of %u", rank, world);
+		return pen__fail(err, P_BAD_CALL, WHERE,
+				 "rank %u is out of range for %u ranks", rank,
+				 world);
 	rc = check_model(c, err);
 	if (rc < 0)
 		return rc;
@@ -480,7 +489,7 @@ int pen__ckpt_plan(struct pen_ckpt_plan *p, const struct pen_config *c,
 	m.mp_rank = rank % mp(&m);
 	m.pp_rank = rank / m.tp % m.pp;
 	if (c->model.zero_stage == 0 && rank >= mp(&m))
-		return 0; /* a replica of what others write */
+		return 0; /* replica: the first one writes */
 	if (has_layers(&m))
 		choose_layers(&m);
 	count_as_dlio(&m);

@@ -1,8 +1,8 @@
 /*
- * A ring of blocks that a thread beside moves to or from files, so that making
- * and summing bytes goes on while others are written. Blocks are used round
- * robin, so a reader gets them in order however many threads there are. A
- * block's fate is in the block: who gets it back looks at it.
+ * A ring of blocks with I/O threads, so that content is generated and
+ * checksummed while other blocks are written. Blocks are used round robin, so
+ * that a reader gets them in order with any number of threads. The result of an
+ * operation is stored in its block.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static void write_block(struct pen_ckpt_block *b)
 		else if (errno != EINTR)
 			b->sys = errno;
 	}
-	/* else all of it waits for the final fsync */
+	/* otherwise the final fsync would write everything */
 	if (!b->sys && b->kick)
 		sync_file_range(b->fd, (off_t)b->off, (off_t)b->n,
 				SYNC_FILE_RANGE_WRITE);
@@ -57,7 +57,7 @@ static void read_block(struct pen_ckpt_block *b)
 			break;
 		else if (errno != EINTR)
 			b->sys = errno;
-		/* the file's end; asking on from there would be an error */
+		/* end of file: another direct read at this offset would fail */
 		if (n > 0 && b->direct && (size_t)n % PEN_CKPT_PAGE)
 			break;
 	}

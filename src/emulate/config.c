@@ -1,8 +1,8 @@
 /*
- * Settings into a configuration: defaults, then every source in turn, then
- * ${...} and what follows from other values. A number given for a time clears
- * what it was drawn from before, and its `_stdev` counts after it, wherever it
- * is written.
+ * Turns settings into a configuration: defaults, then every source in turn,
+ * then ${...} and derived values. A number set for a time clears the
+ * distribution set before, and its `_stdev` is applied after it, wherever it is
+ * written.
  */
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static bool ends_with(const char *s, const char *end)
 	return n >= m && !strcmp(s + n - m, end);
 }
 
-/* A pair given again has its last value, at its first place. */
+/* A repeated key keeps its first position and its last value. */
 static int apply_pair(struct pen_pairs *p, const char *key,
 		      const struct pen_settings *s, const char *full,
 		      struct pen_err *err)
@@ -56,7 +56,7 @@ static int apply(struct pen_config *c, const struct pen_settings *s,
 	return pen__opt_set(pen__config_opts, c, v->key, v->value, err);
 }
 
-/* One source: [from, to) of the settings. */
+/* Applies one source: settings [from, to). */
 static int apply_source(struct pen_config *c, const struct pen_settings *s,
 			size_t from, size_t to, struct pen_err *err)
 {
@@ -89,14 +89,14 @@ static int fill(struct pen_config *c, const struct pen_settings *s,
 }
 
 /*
- * --- ${...} in text values, as Hydra resolves it ---
+ * --- ${...} in text values, as in Hydra ---
  * ${workload.model.name} is another setting, ${now:%Y-%m-%d} the time. Nothing
- * else is known, above all no environment and no code.
+ * else is resolved, in particular no environment variables and no code.
  */
 
-#define DEPTH 8 /* a value may hold ${...} itself */
+#define DEPTH 8 /* a value may contain ${...} again */
 
-/* What strftime has of use in a name; -1: it is none of them. */
+/* The subset of strftime() that is useful in names; -1: unknown. */
 static int field(char name, const struct tm *tm)
 {
 	static const char names[] = "YmdHMSyj";
@@ -116,11 +116,12 @@ static int put_now(const char *format, const char *key, struct pen_text *out,
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (!localtime_r(&now.tv_sec, &tm))
-		return pen__fail(err, PEN_EINVAL, key, "there is no time");
+		return pen__fail(err, P_BAD_VALUE, key,
+				 "cannot determine the local time");
 	for (const char *p = format; *p; p++) {
 		if (*p != '%')
 			pen__text_put(out, p, 1);
-		else if (*++p == 'f') /* Python's own */
+		else if (*++p == 'f') /* Python only */
 			pen__text_add(out, "%06ld", now.tv_nsec / 1000);
 		else if (*p == '%')
 			pen__text_put(out, p, 1);
@@ -131,16 +132,16 @@ static int put_now(const char *format, const char *key, struct pen_text *out,
 						  : 2,
 				      field(*p, &tm));
 		else
-			return pen__fail(err, PEN_EINVAL, key,
-					 "${now:%.60s} is not a time format; "
-					 "%%Y %%m %%d %%H %%M %%S %%y %%j %%f "
-					 "are known",
-					 format);
+			return pen__fail(
+				err, P_BAD_VALUE, key,
+				"${now:%.60s} is not a valid time format; use "
+				"%%Y %%m %%d %%H %%M %%S %%y %%j %%f",
+				format);
 	}
 	return 0;
 }
 
-/* One ${name}, name of n bytes. */
+/* Expands one ${name}; name has n bytes. */
 static int put_ref(const struct pen_config *c, const char *key,
 		   const char *name, size_t n, struct pen_text *out,
 		   struct pen_err *err)
@@ -150,17 +151,18 @@ static int put_ref(const struct pen_config *c, const char *key,
 
 	if (snprintf(ref, sizeof(ref), "%.*s", (int)n, name) >=
 	    (int)sizeof(ref))
-		return pen__fail(err, PEN_EINVAL, key, "a ${...} is too long");
+		return pen__fail(err, P_TOO_LONG, key,
+				 "the name inside ${...} is too long");
 	if (pen__starts_with(ref, "now:"))
 		return put_now(ref + 4, key, out, err);
 	if (pen__key_resolve(pen__starts_with(ref, "workload.") ? ref + 9 : ref,
 			     &k) &&
 	    k.opt)
 		return pen__config_query(c, k.name, out, err);
-	return pen__fail(err, PEN_EINVAL, key,
-			 "${%.80s} cannot be resolved; ${now:FORMAT} and "
-			 "${workload.KEY} can",
-			 ref);
+	return pen__fail(
+		err, P_UNKNOWN_NAME, key,
+		"cannot resolve ${%.80s}; use ${now:FORMAT} or ${workload.KEY}",
+		ref);
 }
 
 static int expand(const struct pen_config *c, const char *key, const char *s,
@@ -179,13 +181,15 @@ static int expand(const struct pen_config *c, const char *key, const char *s,
 			break;
 		end = strchr(ref, '}');
 		if (!end)
-			return pen__fail(err, PEN_EINVAL, key,
-					 "a ${ without a }: '%.80s'", ref);
+			return pen__fail(err, P_BAD_VALUE, key,
+					 "'${' without a closing '}': '%.80s'",
+					 ref);
 		rc = put_ref(c, key, ref + 2, (size_t)(end - ref - 2), out,
 			     err);
 		s = end + 1;
 		if (out->n > 4096)
-			return pen__fail(err, PEN_EINVAL, key, "is too long");
+			return pen__fail(err, P_TOO_LONG, key,
+					 "the value is longer than 4096 bytes");
 	}
 	if (!rc && out->failed)
 		rc = pen__fail_nomem(err, key, out->n);
@@ -200,17 +204,20 @@ static int settle_text(struct pen_config *c, const struct pen_opt *o,
 
 	while (*at && strstr(*at, "${")) {
 		struct pen_text t = { 0 };
-		int rc = rounds++ < DEPTH
-				 ? expand(c, o->name, *at, &t, err)
-				 : pen__fail(err, PEN_EINVAL, o->name,
-					     "refers to itself: '%.80s'", *at);
+		int rc =
+			rounds++ < DEPTH
+				? expand(c, o->name, *at, &t, err)
+				: pen__fail(
+					  err, P_BAD_VALUE, o->name,
+					  "the value refers to itself: '%.80s'",
+					  *at);
 
 		if (rc) {
 			pen__text_fini(&t);
 			return rc;
 		}
 		pen__free(*at);
-		*at = t.n ? t.p : NULL; /* as when it is set to nothing */
+		*at = t.n ? t.p : NULL; /* same as an empty setting */
 		if (!t.n)
 			pen__text_fini(&t);
 	}
@@ -227,15 +234,15 @@ static int interpolate(struct pen_config *c, const struct pen_settings *s,
 		if (o->type == PEN_OPT_STR)
 			rc = settle_text(c, o, &why);
 		if (rc)
-			return pen__settings_fail(s, rc, o->name, err, "%s",
-						  why.msg);
+			return pen__settings_fail(s, why.number, o->name, err,
+						  "%s", why.msg);
 	}
 	return 0;
 }
 
-/* --- settling --- */
+/* --- derived values --- */
 
-/* "data/unet3d/" is "data/unet3d": names are joined to it. */
+/* "data/unet3d/" becomes "data/unet3d": names are appended to it. */
 static void strip_slashes(char *path)
 {
 	size_t n = path ? strlen(path) : 0;
@@ -244,7 +251,7 @@ static void strip_slashes(char *path)
 		path[--n] = '\0';
 }
 
-/* Values that follow others unless they are given. */
+/* Derives values that are not set explicitly. */
 static void follow(struct pen_config *c, const struct pen_settings *s)
 {
 	const bool framework = pen__settings_find(s, "framework"),
@@ -263,7 +270,7 @@ static void follow(struct pen_config *c, const struct pen_settings *s)
 	strip_slashes(c->checkpoint.folder);
 }
 
-/* As DLIO has it. */
+/* The default of DLIO. */
 static int default_run_dir(struct pen_config *c, struct pen_err *err)
 {
 	static const char dir[] = "./hydra_log/${workload.model.name}/"
@@ -301,7 +308,7 @@ int pen__config_settle(struct pen_config *c, struct pen_settings *s,
 	return rc;
 }
 
-/* --- what a configuration amounts to --- */
+/* --- sizes --- */
 
 enum pen_dtype pen__config_dtype(const char *name)
 {
@@ -336,14 +343,14 @@ double pen__config_data_bytes(const struct pen_config *c)
 
 	if (!strcmp(c->dataset.format, "synthetic"))
 		return 0;
-	/* an image is one sample; noise at quality 75 shrinks to this */
+	/* noise at JPEG quality 75 compresses to this */
 	if (!strcmp(c->dataset.format, "jpeg"))
 		bytes *= 0.57;
 	if (!strcmp(c->dataset.format, "jpeg") ||
 	    !strcmp(c->dataset.format, "png"))
 		samples = 1;
 	if (!strcmp(c->dataset.format, "csv"))
-		bytes *= 3.57; /* a byte is 2.57 digits and a comma */
+		bytes *= 3.57; /* mean: 2.57 digits and a comma */
 	return files * samples * bytes;
 }
 
@@ -386,7 +393,8 @@ double pen__config_checkpoint_bytes(const struct pen_config *c)
 			 (double)c->model.num_layers;
 	else
 		bytes += p * size[c->model.model_datatype];
-	/* two moments and the parameters once more; explicit ones per rank */
+	/* two moments and a copy of the parameters; explicit sizes are per rank
+	 */
 	if (c->model.optimization_groups.n)
 		bytes += 3 * sum(&c->model.optimization_groups) * ranks;
 	else

@@ -1,10 +1,10 @@
 /*
- * A workload's settings, as DLIO names them and ours beside. Every value knows
- * where it came from. Values come from a YAML file, then from key=value
+ * The settings of a workload: the keys of DLIO and additional ones. Every value
+ * records its origin. Values come from a YAML file, then from key=value
  * arguments; an unknown key or a wrong type is an error with a suggestion.
  *
  * Keys are dotted paths below `workload` ("dataset.num_files_train"). Settings
- * below `loader.` go to the loader as they are (loader.store=fault,
+ * below `loader.` are passed to the loader unchanged (loader.store=fault,
  * loader.store.read_delay=1ms): see `penstock load --help`.
  */
 #ifndef PEN_EMULATE_CONFIG_H
@@ -21,8 +21,8 @@ enum pen_shuffle { PEN_SHUFFLE_OFF, PEN_SHUFFLE_SEED, PEN_SHUFFLE_RANDOM };
 enum pen_read_type { PEN_READ_ON_DEMAND, PEN_READ_MEMORY };
 enum pen_page_cache {
 	PEN_CACHE_KEEP,	   /* leave it alone */
-	PEN_CACHE_DROP,	   /* the data set's files, before every epoch */
-	PEN_CACHE_DROP_ALL /* the machine's whole page cache; needs root */
+	PEN_CACHE_DROP,	   /* files of the data set, before every epoch */
+	PEN_CACHE_DROP_ALL /* entire page cache; needs root */
 };
 enum pen_draw_type {
 	PEN_DRAW_NORMAL, /* the default: stdev 0 is a constant */
@@ -35,16 +35,16 @@ enum pen_draw_type {
 enum pen_storage_type {
 	PEN_STORAGE_LOCAL_FS,
 	PEN_STORAGE_PARALLEL_FS,
-	PEN_STORAGE_DIRECT_FS, /* local, and reader.odirect */
-	PEN_STORAGE_S3,	       /* these two are refused by settle */
+	PEN_STORAGE_DIRECT_FS, /* local with reader.odirect */
+	PEN_STORAGE_S3,	       /* this and the next: rejected by settle */
 	PEN_STORAGE_AISTORE
 };
-enum pen_data_loader { /* a name only, but for synthetic: no I/O */
+enum pen_data_loader { /* labels, except synthetic: no I/O */
 		       PEN_LOADER_TENSORFLOW,
 		       PEN_LOADER_PYTORCH,
 		       PEN_LOADER_DALI,
 		       PEN_LOADER_NATIVE_DALI,
-		       PEN_LOADER_CUSTOM, /* refused by settle */
+		       PEN_LOADER_CUSTOM, /* rejected by settle */
 		       PEN_LOADER_NONE,
 		       PEN_LOADER_SYNTHETIC
 };
@@ -53,7 +53,7 @@ enum pen_compression {
 	PEN_COMPRESS_GZIP, /* hdf5 */
 	PEN_COMPRESS_LZF,  /* hdf5 */
 	PEN_COMPRESS_ZIP,  /* npz */
-	PEN_COMPRESS_OTHER /* this and above are refused by settle */
+	PEN_COMPRESS_OTHER /* this and above: rejected by settle */
 };
 enum pen_profiler {
 	PEN_PROFILER_NONE,
@@ -108,9 +108,9 @@ struct pen_config {
 		bool enable_chunking;
 		uint64_t chunk_size, generation_buffer_size;
 		bool keep_files;
-		/* ours */
-		double compressibility; /* 0: noise ... 1: all zeros */
-		uint64_t seed;		/* of the content */
+		/* not in DLIO */
+		double compressibility; /* 0: noise, 1: zeros */
+		uint64_t seed;		/* seed of the content */
 	} dataset;
 
 	struct {		 /* reader */
@@ -123,11 +123,11 @@ struct pen_config {
 		uint64_t transfer_size;
 		bool odirect, dont_use_mmap, pin_memory;
 		struct pen_time_spec
-			preprocess_time; /* a sample, in a worker */
+			preprocess_time; /* per sample, in a worker */
 		struct pen_opt_list transformed_dims;
 		char *transformed_type;
-		/* ours */
-		bool decode;	/* false: bytes are read, not decoded */
+		/* not in DLIO */
+		bool decode;	/* false: only read the bytes */
 		int page_cache; /* pen_page_cache */
 	} reader;
 
@@ -137,7 +137,7 @@ struct pen_config {
 		int64_t total_training_steps; /* < 0: all */
 		uint64_t seed;
 		bool seed_change_epoch;
-		bool barrier; /* ours: every step ends together (default) */
+		bool barrier; /* not in DLIO: synchronise after every step */
 	} train;
 
 	struct { /* evaluation */
@@ -153,37 +153,37 @@ struct pen_config {
 		int mode; /* 0 default, 1 subset */
 		double time_between;
 		int64_t num_write, num_read;
-		bool ksm; /* any checkpoint.ksm.* key was given */
+		bool ksm; /* any checkpoint.ksm.* key is set */
 		int64_t ksm_mergeable_id, ksm_low_ram_exit, ksm_await_time;
 		double ksm_high_ram_trigger;
-		/* ours */
+		/* not in DLIO */
 		bool odirect, verify;
-		uint64_t memory;     /* budget of a process */
-		uint64_t block_size; /* of a write */
+		uint64_t memory;     /* budget per process */
+		uint64_t block_size; /* bytes per write */
 	} checkpoint;
 
 	struct {	      /* output */
 		char *folder; /* NULL: run_dir */
 		char *log_file;
 		uint64_t exclude_start_steps, exclude_end_steps;
-		bool trace; /* ours: a Chrome trace beside the result */
+		bool trace; /* not in DLIO: write a Chrome trace */
 	} output;
 
-	double au; /* metric.au: pass threshold, a fraction */
+	double au; /* metric.au: target utilisation, a fraction */
 
 	struct {
 		int profiler;	      /* pen_profiler */
 		char *iostat_devices; /* "sda, sdb" */
 	} profiling;
 
-	uint64_t accelerators;	 /* ours: emulated by this process */
+	uint64_t accelerators;	 /* not in DLIO: emulated by this process */
 	struct pen_pairs loader; /* loader.X=Y */
 
-	/* Hydra's. run_dir holds the time of settling: of a job's ranks, take
-	 * rank 0's. */
+	/* Keys of Hydra. run_dir contains the time of settling: in a job, use
+	 * that of rank 0. */
 	char *run_dir, *output_subdir;
 
-	struct { /* keys of DLIO's that mean nothing here: checked and kept */
+	struct { /* keys of DLIO without effect here: validated and kept */
 		bool debug, use_s3dlio_gen, skip_listing;
 		int checkpoint_type, file_access, multiprocessing, sampler;
 		char *data_loader_class, *reader_class, *checkpoint_class;
@@ -196,54 +196,56 @@ struct pen_config {
 	} unused;
 };
 
-/* --- where values come from --- */
+/* --- origin of values --- */
 
 struct pen_setting {
 	char *key;	 /* canonical, dotted */
 	char *value;	 /* as written; lists as [a, b] */
 	char *origin;	 /* "workloads/unet3d.yaml:12:3", "argument" */
 	unsigned source; /* the n-th YAML; PEN_FROM_ARGS */
-	unsigned rank;	 /* of two names in one source, the higher wins */
+	unsigned rank;	 /* if a source uses two names, the higher rank wins */
 };
 #define PEN_FROM_ARGS UINT32_MAX
 
 struct pen_settings {
-	struct pen_setting *v; /* by source; later ones win */
+	struct pen_setting *v; /* ordered by source; later ones win */
 	size_t n;
-	unsigned nsources;	   /* YAML texts read */
-	bool lenient;		   /* unknown keys are notes, as with DLIO */
+	unsigned nsources;	   /* number of YAML texts read */
+	bool lenient;		   /* unknown keys cause notes, as in DLIO */
 	struct pen_text notes;	   /* one line each: old names, ignored keys */
-	struct pen_text overrides; /* arguments as given, one a line */
-	char *workload;		   /* its name, once chosen */
-	char *source;		   /* the file it came from, or "built in" */
+	struct pen_text overrides; /* arguments as passed, one per line */
+	char *workload;		   /* its name once selected */
+	char *source;		   /* its file, or "built in: NAME" */
 	char *config_dir;	   /* --config-dir, or NULL */
 };
 
 void pen__settings_init(struct pen_settings *);
 void pen__settings_fini(struct pen_settings *);
-/* Adds one, above all YAML; resolves old names (with a note), checks that the
- * key exists and that the value has its type, with a suggestion otherwise. A
- * value in brackets, braces or quotes is read as YAML. */
+/* Adds one setting with precedence over YAML. Resolves old names (with a note)
+ * and checks that the key exists and the value has the right type, with a
+ * suggestion if not. A value in brackets, braces or quotes is parsed as YAML.
+ */
 int pen__settings_set(struct pen_settings *, const char *key, const char *value,
 		      const char *origin, struct pen_err *err);
-/* YAML text, top level with or without `workload:`; file names its origin. */
+/* Adds YAML text, with or without `workload:` at the top level; file is used in
+ * origins. */
 int pen__settings_yaml(struct pen_settings *, const char *text, size_t n,
 		       const char *file, struct pen_err *err);
 /*
- * An argument as Hydra and we take it: workload=NAME, ++workload.a.b=c,
- * +workload.a.b=c, workload.a.b=c, a.b=c, hydra.run.dir=D,
- * hydra.output_subdir=D; lists as [1,2], maps as {a: 1}. The workload is
- * loaded by pen__settings_load(), below all arguments.
+ * Adds an argument in the syntax of Hydra or ours: workload=NAME,
+ * ++workload.a.b=c, +workload.a.b=c, workload.a.b=c, a.b=c, hydra.run.dir=D,
+ * hydra.output_subdir=D; lists as [1,2], maps as {a: 1}. pen__settings_load()
+ * loads the workload, with lower precedence than all arguments.
  */
 int pen__settings_arg(struct pen_settings *, const char *arg,
 		      struct pen_err *err);
-/* Loads the chosen workload: from config_dir/workload/NAME.yaml, a file, or
- * what was built in. Arguments win over it whenever given.
- * NULL: the one that workload=NAME named, or else "default". */
+/* Loads the selected workload: from config_dir/workload/NAME.yaml, a file, or
+ * the built-in ones. Arguments always take precedence. NULL: the workload set
+ * by workload=NAME, or else "default". */
 int pen__settings_load(struct pen_settings *, const char *name_or_file,
 		       struct pen_err *err);
 
-/* --- workloads that come with the program, compiled in --- */
+/* --- built-in workloads --- */
 
 struct pen_workload {
 	const char *name; /* "unet3d_h100" */
@@ -254,49 +256,49 @@ struct pen_workload {
 /* NULL past the end; sorted by name. */
 const struct pen_workload *pen__workload_at(size_t i);
 const struct pen_workload *pen__workload_find(const char *name);
-/* What it stands for: the comment its file begins with, as one line. */
+/* The comment at the top of its file, as one line. */
 void pen__workload_about(const struct pen_workload *, char *buf, size_t cap);
 
-/* --- what they mean together --- */
+/* --- configuration --- */
 
-/* Fills c from defaults and settings, and checks what must hold between
- * values. On failure c is empty. */
+/* Fills c from defaults and settings, and validates combinations of values. On
+ * failure c is empty. */
 int pen__config_settle(struct pen_config *c, struct pen_settings *,
 		       struct pen_err *err);
 void pen__config_fini(struct pen_config *c);
-/* Every key with its value and, when origins, where it came from; YAML that
- * reads back to the same. */
+/* Prints every key with its value and, with origins, its origin; as YAML that
+ * reads back to the same values. */
 void pen__config_print(const struct pen_config *c, const struct pen_settings *,
 		       bool origins, struct pen_text *out);
-/* The value of one dotted key, as text; PEN_EINVAL when there is none. */
+/* The value of one dotted key as text; PEN_EINVAL if it does not exist. */
 int pen__config_query(const struct pen_config *c, const char *key,
 		      struct pen_text *out, struct pen_err *err);
-/* All values, typed, as members of the open JSON object, nested as in YAML. */
+/* Adds all values, typed, to the open JSON object, nested as in YAML. */
 void pen__config_json(const struct pen_config *c, struct pen_text *json);
-/* {config,hydra,overrides}.yaml into DIR (made when missing), as Hydra writes
- * them. */
+/* Writes {config,hydra,overrides}.yaml to DIR (created if missing), as Hydra
+ * does. */
 int pen__config_save_hydra(const struct pen_config *c,
 			   const struct pen_settings *, const char *dir,
 			   struct pen_err *err);
-/* The table of all keys, for help and docs. */
+/* All keys, for help and documentation. */
 extern const struct pen_opt pen__config_opts[];
 
-/* --- what they amount to --- */
+/* --- sizes --- */
 
-/* data_loader=synthetic: samples out of nothing. */
+/* data_loader=synthetic: samples are generated in memory. */
 static inline bool pen__is_synthetic(const struct pen_config *c)
 {
 	return c->reader.data_loader == PEN_LOADER_SYNTHETIC;
 }
-/* Bytes of one sample, as configured (before any encoding). */
+/* Bytes per sample as configured (before encoding). */
 uint64_t pen__config_sample_bytes(const struct pen_config *);
-/* About the bytes on disk of all files, train and eval. */
+/* Approximate bytes on disk of all files, train and eval. */
 double pen__config_data_bytes(const struct pen_config *);
-/* Parameters of the transformer; 0: it is none. */
+/* Number of parameters; 0: not a transformer. */
 double pen__config_parameters(const struct pen_config *);
-/* About the bytes of one whole checkpoint, of one replica of the model. */
+/* Approximate bytes of one checkpoint, of one replica of the model. */
 double pen__config_checkpoint_bytes(const struct pen_config *);
-/* PEN_NDTYPES: not a name NumPy has. */
+/* PEN_NDTYPES: not a NumPy type. */
 enum pen_dtype pen__config_dtype(const char *numpy_name);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * What must hold between settings. Only what needs no knowledge of ranks or
- * files: those who have it check the rest. Settings that exclude one another
- * are refused, and settings that cannot have an effect are noted, so that
- * nothing is accepted and silently not done. Built-in workloads are quoted as
- * DLIO has them: none of their settings is noted.
+ * Validates combinations of settings, as far as that needs no knowledge of
+ * ranks or files; the code that has it checks the rest. Contradictory settings
+ * are rejected, and settings without effect are noted, so that nothing is
+ * accepted and silently ignored. Built-in workloads are copies of those of DLIO
+ * and cause no notes.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,19 +13,15 @@
 #include "base/mem.h"
 #include "emulate/config_int.h"
 
-/* The settings, what they became, and where errors go. */
 struct check {
 	struct pen_config *c;
 	struct pen_settings *s;
 	struct pen_err *err;
 };
 
-#define FAIL(k, key, ...)                                                      \
-	pen__settings_fail((k)->s, PEN_EINVAL, key, (k)->err, __VA_ARGS__)
-#define REFUSE(k, key, ...)                                                    \
-	pen__settings_fail((k)->s, PEN_ENOTSUP, key, (k)->err, __VA_ARGS__)
-
-/* What a value of an enum is called. */
+#define FAIL(k, kind, key, ...)                                                \
+	pen__settings_fail((k)->s, kind, key, (k)->err, __VA_ARGS__)
+/* The name of an enum value. */
 #define CHOICE(key, value) pen__opt_find(pen__config_opts, key)->choices[value]
 
 static bool is_format(const struct pen_config *c, const char *name)
@@ -33,7 +29,7 @@ static bool is_format(const struct pen_config *c, const char *name)
 	return !strcmp(c->dataset.format, name);
 }
 
-/* Takes the place of *to. */
+/* Replaces *to. */
 static int set_text(const struct check *k, const char *key, char **to,
 		    const char *text)
 {
@@ -46,7 +42,7 @@ static int set_text(const struct check *k, const char *key, char **to,
 	return 0;
 }
 
-/* Text that has a default must not be empty: somebody counts on it. */
+/* Text with a default must not be empty: other code relies on it. */
 static int check_texts(const struct check *k)
 {
 	for (const struct pen_opt *o = pen__config_opts; o->name; o++) {
@@ -55,7 +51,8 @@ static int check_texts(const struct check *k)
 		if (o->type != PEN_OPT_STR || !o->dflt || *at)
 			continue;
 		if (strcmp(o->name, "storage.storage_root"))
-			return FAIL(k, o->name, "must not be empty");
+			return FAIL(k, P_BAD_VALUE, o->name,
+				    "must not be empty");
 		if (set_text(k, o->name, at, "./"))
 			return PEN_ENOMEM;
 	}
@@ -68,11 +65,11 @@ static int check_framework(const struct check *k)
 
 	if ((f == PEN_TENSORFLOW && l == PEN_LOADER_PYTORCH) ||
 	    (f == PEN_PYTORCH && l == PEN_LOADER_TENSORFLOW))
-		return FAIL(k, "reader.data_loader",
-			    "is %s, which does not go with framework=%s; set "
-			    "both alike",
-			    f == PEN_TENSORFLOW ? "pytorch" : "tensorflow",
-			    f == PEN_TENSORFLOW ? "tensorflow" : "pytorch");
+		return FAIL(
+			k, P_CONFLICT, "reader.data_loader",
+			"%s does not match framework=%s; set both to the same",
+			f == PEN_TENSORFLOW ? "pytorch" : "tensorflow",
+			f == PEN_TENSORFLOW ? "tensorflow" : "pytorch");
 	return 0;
 }
 
@@ -88,21 +85,20 @@ static int check_storage(const struct check *k)
 
 	if (c->storage.type == PEN_STORAGE_S3 ||
 	    c->storage.type == PEN_STORAGE_AISTORE)
-		return REFUSE(k, "storage.storage_type",
-			      "object stores (%s) are not supported in this "
-			      "version; use local_fs, parallel_fs or direct_fs",
-			      CHOICE("storage.storage_type", c->storage.type));
+		return FAIL(k, P_UNSUPPORTED_FEATURE, "storage.storage_type",
+			    "object stores (%s) are not supported in this "
+			    "version; use local_fs, parallel_fs or direct_fs",
+			    CHOICE("storage.storage_type", c->storage.type));
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		struct pen_err why = { 0 };
 
 		if (places[i][1] && pen__check_local(places[i][1], &why))
-			return REFUSE(k, places[i][0], "%s: %s", why.where,
-				      why.msg);
+			return FAIL(k, why.number, places[i][0], "%s: %s",
+				    why.where, why.msg);
 	}
 	if (is_format(c, "parquet"))
-		return REFUSE(k, "dataset.format",
-			      "parquet is not supported yet; hdf5 or npz are "
-			      "nearest");
+		return FAIL(k, P_UNSUPPORTED_FEATURE, "dataset.format",
+			    "parquet is not supported yet; use hdf5 or npz");
 	return 0;
 }
 
@@ -123,9 +119,9 @@ static int check_types(const struct check *k)
 		const enum pen_dtype t = pen__config_dtype(*types[i].name);
 
 		if (t == PEN_NDTYPES)
-			return FAIL(k, types[i].key,
-				    "is not a type of NumPy: '%.40s' (try "
-				    "uint8, float32)",
+			return FAIL(k, P_UNKNOWN_NAME, types[i].key,
+				    "'%.40s' is not a NumPy type; use uint8, "
+				    "float32, ...",
 				    *types[i].name);
 		rc = set_text(k, types[i].key, types[i].name,
 			      pen_dtype_name(t));
@@ -139,14 +135,17 @@ static int check_shape(const struct check *k, const char *key,
 	double bytes = 16;
 
 	if (dims->n > most)
-		return FAIL(k, key, "has %zu dimensions, at most %zu", dims->n,
+		return FAIL(k, P_BAD_VALUE, key,
+			    "%zu dimensions exceed the limit of %zu", dims->n,
 			    most);
 	for (size_t i = 0; i < dims->n; i++) {
 		bytes *= (double)dims->v[i];
 		if (dims->v[i] < 1)
-			return FAIL(k, key, "has a dimension of 0");
+			return FAIL(k, P_BAD_VALUE, key,
+				    "a dimension is 0; use at least 1");
 		if (bytes > 0x1p48)
-			return FAIL(k, key, "is too large a shape");
+			return FAIL(k, P_BAD_VALUE, key,
+				    "the shape is too large");
 	}
 	return 0;
 }
@@ -175,7 +174,7 @@ static int check_shapes(const struct check *k)
 	return rc;
 }
 
-/* Images are 2-D and of bytes. */
+/* Images have two dimensions and consist of bytes. */
 static int check_image(const struct check *k)
 {
 	struct pen_config *c = k->c;
@@ -183,15 +182,15 @@ static int check_image(const struct check *k)
 	if (!is_format(c, "jpeg") && !is_format(c, "png"))
 		return 0;
 	if (c->dataset.record_dims.n > 2)
-		return FAIL(k, "dataset.record_dims",
+		return FAIL(k, P_CONFLICT, "dataset.record_dims",
 			    "%s format does not support more than 2 "
 			    "dimensions, but got %zu dimensions.",
 			    c->dataset.format, c->dataset.record_dims.n);
 	if (!strcmp(c->dataset.record_element_type, "uint8"))
 		return 0;
 	pen__settings_note(k->s,
-			   "dataset.record_element_type=%s is uint8 in %s "
-			   "files",
+			   "dataset.record_element_type=%s is ignored: %s "
+			   "files contain uint8",
 			   c->dataset.record_element_type, c->dataset.format);
 	return set_text(k, "dataset.record_element_type",
 			&c->dataset.record_element_type, "uint8");
@@ -209,19 +208,18 @@ static int check_hdf5(const struct check *k)
 	if (!is_format(c, "hdf5"))
 		return 0;
 	if (dims->n && (uint64_t)dims->v[0] % parts)
-		return FAIL(k, "dataset.hdf5.num_dset_per_record",
-			    "is %llu, which does not divide record_dims[0] = "
-			    "%lld",
+		return FAIL(k, P_CONFLICT, "dataset.hdf5.num_dset_per_record",
+			    "%llu does not divide record_dims[0] = %lld",
 			    (unsigned long long)parts, (long long)dims->v[0]);
 	if (c->dataset.hdf5_chunk_dims.n &&
 	    c->dataset.hdf5_chunk_dims.n != n + 1)
-		return FAIL(k, "dataset.hdf5.chunk_dims",
-			    "has %zu numbers; it takes %zu: the samples' axis "
-			    "and the record's %zu",
+		return FAIL(k, P_CONFLICT, "dataset.hdf5.chunk_dims",
+			    "has %zu numbers; specify %zu: the sample axis and "
+			    "the %zu axes of a record",
 			    c->dataset.hdf5_chunk_dims.n, n + 1, n);
 	if (c->dataset.hdf5_max_shape.n && c->dataset.hdf5_max_shape.n != n)
-		return FAIL(k, "dataset.hdf5.max_shape",
-			    "has %zu numbers; a record has %zu dimensions",
+		return FAIL(k, P_CONFLICT, "dataset.hdf5.max_shape",
+			    "has %zu numbers, but a record has %zu dimensions",
 			    c->dataset.hdf5_max_shape.n, n);
 	return 0;
 }
@@ -236,15 +234,15 @@ static int check_compression(const struct check *k)
 	    (hdf5 && (z == PEN_COMPRESS_GZIP || z == PEN_COMPRESS_LZF)) ||
 	    (npz && z == PEN_COMPRESS_ZIP))
 		return 0;
-	return FAIL(k, "dataset.compression",
-		    "is not one that %s files can have; %s", c->dataset.format,
-		    hdf5  ? "choose gzip, lzf or none"
-		    : npz ? "choose zip or none"
-			  : "choose none, or format hdf5 (gzip, lzf) or npz "
-			    "(zip)");
+	return FAIL(
+		k, P_CONFLICT, "dataset.compression",
+		"not available in %s files; %s", c->dataset.format,
+		hdf5  ? "use gzip, lzf or none"
+		: npz ? "use zip or none"
+		      : "use none, or format hdf5 (gzip, lzf) or npz (zip)");
 }
 
-/* No later product of these may overflow. */
+/* Ensures that no later product overflows. */
 static int check_sizes(const struct check *k)
 {
 	const struct pen_config *c = k->c;
@@ -254,14 +252,16 @@ static int check_sizes(const struct check *k)
 		     bytes = (double)pen__config_sample_bytes(c);
 
 	if (files * samples > 0x1p53)
-		return FAIL(k, "dataset.num_samples_per_file",
-			    "times the number of files is more than 2^53");
+		return FAIL(
+			k, P_BAD_VALUE, "dataset.num_samples_per_file",
+			"multiplied by the number of files it exceeds 2^53");
 	if (bytes * samples > 0x1p62 || bytes * samples * files > 0x1p62)
-		return FAIL(k, "dataset.record_length_bytes",
-			    "times the number of samples is more than 2^62");
+		return FAIL(
+			k, P_BAD_VALUE, "dataset.record_length_bytes",
+			"multiplied by the number of samples it exceeds 2^62");
 	if (c->dataset.record_dims.n && c->dataset.record_length_stdev > 0)
-		return FAIL(k, "dataset.record_length_bytes_stdev",
-			    "and record_dims do not go together; give "
+		return FAIL(k, P_CONFLICT, "dataset.record_length_bytes_stdev",
+			    "cannot be combined with record_dims; set "
 			    "record_length_bytes instead of record_dims");
 	return 0;
 }
@@ -272,15 +272,14 @@ static int check_times(const struct check *k)
 		const struct pen_time_spec *t = pen__key_time(*key, k->c);
 
 		if (t->type == PEN_DRAW_UNIFORM && t->max < t->min)
-			return FAIL(k, *key,
-				    "has a max of %g, below its min of %g",
-				    t->max, t->min);
+			return FAIL(k, P_CONFLICT, *key,
+				    "max %g is below min %g", t->max, t->min);
 		if (t->type == PEN_DRAW_GAMMA &&
 		    !(t->shape > 0 && t->scale > 0))
-			return FAIL(k, *key,
-				    "gamma needs shape and scale above 0");
+			return FAIL(k, P_BAD_VALUE, *key,
+				    "gamma needs a shape and a scale above 0");
 		if (t->type == PEN_DRAW_EXPONENTIAL && !(t->scale > 0))
-			return FAIL(k, *key,
+			return FAIL(k, P_BAD_VALUE, *key,
 				    "exponential needs a scale above 0");
 	}
 	return 0;
@@ -293,8 +292,9 @@ static int check_list(const struct check *k, const char *key,
 
 	for (size_t i = 0; i < l->n; i++)
 		sum += (double)l->v[i];
-	return sum > 0x1p48 ? FAIL(k, key, "is more than 2^48 bytes together")
-			    : 0;
+	return sum > 0x1p48
+		       ? FAIL(k, P_BAD_VALUE, key, "the sum exceeds 2^48 bytes")
+		       : 0;
 }
 
 static int check_model(const struct check *k)
@@ -310,25 +310,26 @@ static int check_model(const struct check *k)
 	if (rc)
 		return rc;
 	if (c->model.zero_stage == 3 && c->model.pipeline > 1)
-		return FAIL(k, "model.parallelism.zero_stage",
-			    "3 does not go with pipeline > 1");
+		return FAIL(k, P_CONFLICT, "model.parallelism.zero_stage",
+			    "stage 3 cannot be combined with pipeline > 1");
 	if (c->model.num_layers > 0 && c->model.num_layers < c->model.pipeline)
-		return FAIL(k, "model.num_layers",
-			    "is %lld, fewer than model.parallelism.pipeline",
+		return FAIL(k, P_CONFLICT, "model.num_layers",
+			    "%lld is below model.parallelism.pipeline",
 			    (long long)c->model.num_layers);
 	if (c->model.data > 0 && !subset)
-		return FAIL(k, "model.parallelism.data",
-			    "follows from the number of ranks; give it only "
+		return FAIL(k, P_CONFLICT, "model.parallelism.data",
+			    "follows from the number of ranks; set it only "
 			    "with checkpoint.mode=subset");
 	if (subset && c->model.data <= 0)
-		return FAIL(k, "checkpoint.mode",
+		return FAIL(k, P_MISSING_SETTING, "checkpoint.mode",
 			    "subset needs model.parallelism.data");
 	if (pen__config_parameters(c) > 0x1p52)
-		return FAIL(k, "model.num_layers",
-			    "makes a model of more than 2^52 parameters");
+		return FAIL(k, P_BAD_VALUE, "model.num_layers",
+			    "the model has more than 2^52 parameters");
 	if (c->model.num_attention_heads > c->model.hidden_size)
-		return FAIL(k, "model.transformer.num_attention_heads",
-			    "is more than model.transformer.hidden_size");
+		return FAIL(k, P_CONFLICT,
+			    "model.transformer.num_attention_heads",
+			    "exceeds model.transformer.hidden_size");
 	return 0;
 }
 
@@ -338,47 +339,48 @@ static int check_checkpoint(const struct check *k)
 
 	if (c->checkpoint.num_write > 0 &&
 	    c->checkpoint.num_read > c->checkpoint.num_write)
-		return FAIL(k, "checkpoint.num_checkpoints_read",
-			    "is %lld, more than num_checkpoints_write = %lld",
+		return FAIL(k, P_CONFLICT, "checkpoint.num_checkpoints_read",
+			    "%lld exceeds num_checkpoints_write = %lld",
 			    (long long)c->checkpoint.num_read,
 			    (long long)c->checkpoint.num_write);
 	if (c->checkpoint.ksm && c->checkpoint.randomize_tensor)
-		return FAIL(k, "checkpoint.ksm",
-			    "merges equal pages; it needs "
+		return FAIL(k, P_CONFLICT, "checkpoint.ksm",
+			    "merges equal pages only; set "
 			    "checkpoint.randomize_tensor=false");
 	if (c->checkpoint.block_size > c->checkpoint.memory)
-		return FAIL(k, "checkpoint.block_size",
-			    "is more than checkpoint.memory");
+		return FAIL(k, P_CONFLICT, "checkpoint.block_size",
+			    "exceeds checkpoint.memory");
 	if (c->checkpoint.block_size % 4096)
-		return FAIL(k, "checkpoint.block_size",
-			    "is not a multiple of 4096");
+		return FAIL(k, P_BAD_VALUE, "checkpoint.block_size",
+			    "not a multiple of 4096");
 	return 0;
 }
 
-/* A threshold of 90 is one of 0.90. */
+/* A target of 90 means 0.90. */
 static int settle_au(const struct check *k)
 {
 	if (k->c->au > 1) {
-		pen__settings_note(k->s, "metric.au=%g is read as %g %%",
+		pen__settings_note(k->s, "metric.au=%g is taken as %g %%",
 				   k->c->au, k->c->au);
 		k->c->au /= 100;
 	}
 	return 0;
 }
 
-/* --- what excludes one another --- */
+/* --- contradictions --- */
 
 static int refuse_store(const struct check *k, const char *store,
 			const char *setting, const char *instead)
 {
-	return FAIL(k, "loader.store", "is %s, which contradicts %s: %s", store,
-		    setting, instead);
+	return FAIL(k, P_CONFLICT, "loader.store", "%s conflicts with %s; %s",
+		    store, setting, instead);
 }
 
-/* The store that is named against what the reader's keys ask of one. */
+/* Compares loader.store with the reader keys. */
 static int check_store(const struct check *k)
 {
-	static const char reads[] = "give posix or uring, or leave one out";
+	static const char reads[] =
+		"use posix or uring, or remove one of the two";
 	const struct pen_config *c = k->c;
 	const char *store = pen__pairs_get(&c->loader, "store");
 
@@ -386,10 +388,10 @@ static int check_store(const struct check *k)
 		return 0;
 	if (pen__is_synthetic(c))
 		return refuse_store(k, store, "synthetic samples",
-				    "nothing is read, leave it out");
+				    "remove it, as nothing is read");
 	if (c->reader.read_type == PEN_READ_MEMORY && strcmp(store, "ram"))
 		return refuse_store(k, store, "reader.read_type=memory",
-				    "leave one out");
+				    "remove one of the two");
 	if (strcmp(store, "mmap") != 0 && strcmp(store, "ram") != 0)
 		return 0;
 	if (c->reader.odirect)
@@ -408,16 +410,17 @@ static int check_memory(const struct check *k)
 
 	if (c->reader.read_type == PEN_READ_MEMORY &&
 	    (c->reader.odirect || c->reader.page_cache != PEN_CACHE_KEEP))
-		return FAIL(k,
+		return FAIL(k, P_CONFLICT,
 			    c->reader.odirect ? "reader.odirect"
 					      : "reader.page_cache",
-			    "does not go with reader.read_type=memory, which "
-			    "reads the data set once and keeps it: leave one "
-			    "out");
+			    "conflicts with reader.read_type=memory, which "
+			    "reads the data set once and keeps it; remove one "
+			    "of the two");
 	return 0;
 }
 
-/* Nobody here runs other profilers; what DLIO's command is told goes on. */
+/* Other profilers are not available; the dlio_benchmark command ignores them.
+ */
 static int check_profiler(const struct check *k)
 {
 	const int p = k->c->profiling.profiler;
@@ -427,10 +430,10 @@ static int check_profiler(const struct check *k)
 	    p == PEN_PROFILER_IOSTAT)
 		return 0;
 	if (!k->s->lenient)
-		return REFUSE(k, "profiling.profiler",
-			      "%s is not supported; use iostat, or "
-			      "output.trace=true for a trace",
-			      name);
+		return FAIL(k, P_UNSUPPORTED_FEATURE, "profiling.profiler",
+			    "%s is not supported; use iostat, or "
+			    "output.trace=true for a trace",
+			    name);
 	pen__settings_note(k->s,
 			   "profiling.profiler=%s is ignored: only iostat is "
 			   "supported",
@@ -438,19 +441,19 @@ static int check_profiler(const struct check *k)
 	return 0;
 }
 
-/* --- what has no effect --- */
+/* --- settings without effect --- */
 
-/* Keys that mean something elsewhere, and why they mean nothing here. */
+/* Keys that have an effect in DLIO only, and the reason. */
 static const struct {
 	const char *key, *why;
 } idle[] = {
 	{ "reader.computation_threads",
-	  "reader.read_threads threads read and decode" },
-	{ "reader.shuffle_size", "all samples are shuffled" },
-	{ "reader.file_access", "every rank opens its files" },
+	  "reader.read_threads threads both read and decode" },
+	{ "reader.shuffle_size", "the entire data set is shuffled" },
+	{ "reader.file_access", "every rank opens its own files" },
 	{ "reader.multiprocessing_context", "workers are threads" },
-	{ "reader.data_loader_sampler", "ranks share one order" },
-	{ "reader.write_threads", "every CPU makes files" },
+	{ "reader.data_loader_sampler", "all ranks share one sample order" },
+	{ "reader.write_threads", "every CPU generates files" },
 	{ "dataset.enable_chunking", "use dataset.hdf5.chunk_dims" },
 	{ "dataset.chunk_size", "use dataset.hdf5.chunk_dims" },
 	{ "dataset.generation_buffer_size", "files are written in pieces" },
@@ -471,7 +474,7 @@ static const char *why_idle(const struct pen_config *c, const char *key)
 		     key[strlen(idle[i].key)] == '.'))
 			return idle[i].why;
 	if (pen__starts_with(key, "storage.storage_options."))
-		return "files are read, not objects";
+		return "only files are read, not objects";
 	if (pen__starts_with(key, "dataset.parquet."))
 		return "the format is not parquet";
 	if (pen__starts_with(key, "dataset.hdf5.") &&
@@ -485,9 +488,9 @@ static const char *why_idle(const struct pen_config *c, const char *key)
 	if (c->workflow.train &&
 	    (pen__starts_with(key, "checkpoint.num_checkpoints_") ||
 	     !strcmp(key, "checkpoint.time_between_checkpoints")))
-		return "it is for runs without workflow.train";
+		return "it applies to runs without workflow.train";
 	return o && o->off >= offsetof(struct pen_config, unused)
-		       ? "it is kept and not used"
+		       ? "it is accepted but not used"
 		       : NULL;
 }
 

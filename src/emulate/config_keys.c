@@ -1,13 +1,12 @@
 /*
- * Every key of a workload, once: its type, default and bounds. The parser, the
- * printer and the help all read this table; it is kept in the order in which
- * it is printed, sections in one piece. Bounds are such that no product of
- * sizes taken later overflows unseen.
+ * Every key of a workload: its type, default and bounds. The parser, the
+ * printer and the help use this table. It is in the order in which it is
+ * printed, with each section contiguous. The bounds ensure that no later
+ * product of sizes overflows.
  *
- * Below it: what old names are called today, what is a section, and what an
- * unknown name may have been meant to be. DLIO drops unknown keys without a
- * word, so that a typing error measures something else than was asked for;
- * here every key has to exist.
+ * Below it: old names, sections, and suggestions for unknown names. DLIO
+ * silently ignores unknown keys, so that a typing error measures something else
+ * than intended; here every key must exist.
  */
 #include <stdio.h>
 #include <string.h>
@@ -41,24 +40,29 @@
 		.name = (key), .type = PEN_OPT_##t, .off = OFF(to),            \
 		.dflt = (d), .min = (lo), .max = (hi), .help = (h)             \
 	}
-/* A time: a number of seconds, or what it is drawn from. */
+/* A time: a number of seconds or a distribution. */
 #define SPEC(key, to, h)                                                       \
 	NUM(DOUBLE, key, to.mean, "0", 0, TIME, h),                            \
 		PICK(key ".type", to.type, "normal", pen__draw_names,          \
-		     "what it is drawn from"),                                 \
-		NUM(DOUBLE, key ".mean", to.mean, "0", 0, TIME, "of normal"),  \
+		     "distribution"),                                          \
+		NUM(DOUBLE, key ".mean", to.mean, "0", 0, TIME,                \
+		    "mean in seconds (normal)"),                               \
 		NUM(DOUBLE, key ".stdev", to.stdev, "0", 0, TIME,              \
-		    "of normal"),                                              \
-		NUM(DOUBLE, key ".min", to.min, "0", 0, TIME, "of uniform"),   \
-		NUM(DOUBLE, key ".max", to.max, "0", 0, TIME, "of uniform"),   \
-		NUM(DOUBLE, key ".shape", to.shape, "0", 0, TIME, "of gamma"), \
+		    "standard deviation in seconds (normal)"),                 \
+		NUM(DOUBLE, key ".min", to.min, "0", 0, TIME,                  \
+		    "minimum in seconds (uniform)"),                           \
+		NUM(DOUBLE, key ".max", to.max, "0", 0, TIME,                  \
+		    "maximum in seconds (uniform)"),                           \
+		NUM(DOUBLE, key ".shape", to.shape, "0", 0, TIME,              \
+		    "shape (gamma)"),                                          \
 		NUM(DOUBLE, key ".scale", to.scale, "0", 0, TIME,              \
-		    "of gamma, exponential"),                                  \
-		NUM(DOUBLE, key ".lam", to.lam, "0", 0, TIME, "of poisson"),   \
+		    "scale in seconds (gamma, exponential)"),                  \
+		NUM(DOUBLE, key ".lam", to.lam, "0", 0, TIME,                  \
+		    "rate lambda (poisson)"),                                  \
 		NUM(DOUBLE, key "_stdev", to.stdev, "0", 0, TIME,              \
-		    "the same as .stdev")
+		    "alias of .stdev")
 
-#define TIME 1e6 /* seconds: longer is a mistake */
+#define TIME 1e6 /* seconds: a longer time is a mistake */
 #define FILES 0x1p32
 #define SAMPLES 0x1p40
 #define BYTES 0x1p48
@@ -105,65 +109,70 @@ static const char *const modes[] = { "default", "subset", NULL };
 static const char *const profilers[] = { "none", "iostat", "darshan",
 					 "tensorboard", NULL };
 
-#define UNUSED "accepted; without effect here"
-#define PLUGIN "a Python class; cannot be run here"
-#define PARQUET "of Parquet, which is not supported yet"
+#define UNUSED "accepted for compatibility; no effect"
+#define PLUGIN "Python class; not supported"
+#define PARQUET "Parquet only (not supported yet)"
 
 const struct pen_opt pen__config_opts[] = {
 	PICK("framework", framework, "tensorflow", frameworks,
-	     "by whose habits files are read; a name only"),
+	     "framework to emulate (a label; sets the default "
+	     "reader.data_loader)"),
 
-	TEXT("model.name", model.name, "default", "a label"),
+	TEXT("model.name", model.name, "default",
+	     "name of the model; used in the default results directory"),
 	TEXT("model.type", model.type, NULL,
-	     "transformer: checkpoints hold its layers"),
+	     "transformer: write checkpoints layer by layer"),
 	NUM(SIZE, "model.model_size_bytes", model.size_bytes, "10240", 0, BYTES,
-	    "in a checkpoint, unless it is a transformer"),
+	    "size of the model in a checkpoint (not for transformers)"),
 	PICK("model.model_datatype", model.model_datatype, "fp16", datatypes,
-	     "of parameters in a checkpoint"),
+	     "data type of parameters in a checkpoint"),
 	PICK("model.optimizer_datatype", model.optimizer_datatype, "fp32",
-	     datatypes, "of optimizer state in a checkpoint"),
+	     datatypes, "data type of optimizer state in a checkpoint"),
 	LIST("model.optimization_groups", model.optimization_groups,
-	     "explicit optimizer tensors, in bytes"),
+	     "sizes of the optimizer tensors in bytes, instead of the formula"),
 	NUM(INT, "model.num_layers", model.num_layers, "-1", -1, PARTS,
-	    "of the transformer; -1: no layers in checkpoints"),
+	    "number of transformer layers (-1: no layers in checkpoints)"),
 	LIST("model.layer_parameters", model.layer_parameters,
-	     "explicit tensors of a layer, in bytes"),
+	     "sizes of the tensors of a layer in bytes, instead of the "
+	     "formula"),
 	NUM(INT, "model.parallelism.tensor", model.tensor, "1", 1, PARTS,
-	    "ranks that share a layer"),
+	    "tensor parallelism: ranks that share a layer"),
 	NUM(INT, "model.parallelism.pipeline", model.pipeline, "1", 1, PARTS,
-	    "ranks that share the layers"),
+	    "pipeline parallelism: number of pipeline stages"),
 	NUM(INT, "model.parallelism.data", model.data, "-1", -1, PARTS,
-	    "replicas, for checkpoint.mode=subset; -1: as ranks allow"),
+	    "data parallelism, with checkpoint.mode=subset (-1: from the "
+	    "number of ranks)"),
 	NUM(INT, "model.parallelism.zero_stage", model.zero_stage, "0", 0, 3,
-	    "ZeRO: what replicas share out, 0 to 3"),
+	    "ZeRO stage, 0 to 3"),
 	NUM(INT, "model.transformer.vocab_size", model.vocab_size, "32000", 1,
-	    0x1p30, "words"),
+	    0x1p30, "size of the vocabulary"),
 	NUM(INT, "model.transformer.hidden_size", model.hidden_size, "2048", 1,
-	    0x1p20, "width"),
+	    0x1p20, "hidden size"),
 	NUM(INT, "model.transformer.ffn_hidden_size", model.ffn_hidden_size,
-	    "8192", 1, 0x1p22, "inner width"),
+	    "8192", 1, 0x1p22, "hidden size of the feed-forward network"),
 	NUM(INT, "model.transformer.num_attention_heads",
-	    model.num_attention_heads, "32", 1, 0x1p20, "heads"),
+	    model.num_attention_heads, "32", 1, 0x1p20,
+	    "number of attention heads"),
 	NUM(INT, "model.transformer.num_kv_heads", model.num_kv_heads, "8", 1,
-	    0x1p20, "heads of keys and values"),
+	    0x1p20, "number of key/value heads"),
 
 	FLAG("workflow.generate_data", workflow.generate_data, "false",
-	     "make the data set first"),
-	FLAG("workflow.train", workflow.train, "true", "train"),
+	     "generate the data set first"),
+	FLAG("workflow.train", workflow.train, "true", "train on the data set"),
 	FLAG("workflow.evaluation", workflow.evaluation, "false",
 	     "evaluate between epochs"),
 	FLAG("workflow.checkpoint", workflow.checkpoint, "false",
-	     "write checkpoints; without train, nothing but those"),
+	     "write checkpoints (with train=false: checkpoints only)"),
 	FLAG("workflow.profiling", workflow.profiling, "false",
-	     "what profiling.profiler says"),
+	     "run the profiler set by profiling.profiler"),
 	TEXT("workflow.query", workflow.query, NULL,
-	     "print the value of this key and stop"),
+	     "print the value of this key and exit"),
 	FLAG("workflow.debug", unused.debug, "false", UNUSED),
 
 	PICK("storage.storage_type", storage.type, "local_fs", storages,
-	     "direct_fs is local_fs with reader.odirect"),
+	     "type of storage (direct_fs: local_fs with reader.odirect)"),
 	TEXT("storage.storage_root", storage.root, "./",
-	     "in front of dataset.data_folder"),
+	     "directory that dataset.data_folder is relative to"),
 	TEXT("storage.storage_library", unused.storage_library, NULL, UNUSED),
 	NUM(DOUBLE, "storage.post_generation_settle_seconds",
 	    unused.settle_seconds, "0", 0, TIME, UNUSED),
@@ -173,53 +182,55 @@ const struct pen_opt pen__config_opts[] = {
 	  .off = OFF(dataset.format),
 	  .dflt = "tfrecord",
 	  .choices = formats,
-	  .help = "of the files, and their suffix" },
+	  .help = "format of the files, also used as their suffix" },
 	NUM(COUNT, "dataset.num_files_train", dataset.num_files_train, "8", 0,
-	    FILES, "training files"),
+	    FILES, "number of training files"),
 	NUM(COUNT, "dataset.num_files_eval", dataset.num_files_eval, "0", 0,
-	    FILES, "evaluation files"),
+	    FILES, "number of evaluation files"),
 	NUM(COUNT, "dataset.num_samples_per_file", dataset.num_samples_per_file,
-	    "1", 1, SAMPLES, "samples in each"),
+	    "1", 1, SAMPLES, "samples per file"),
 	NUM(DOUBLE, "dataset.record_length_bytes", dataset.record_length,
-	    "65536", 1, BYTES, "of a sample: a square of bytes, cut to one"),
+	    "65536", 1, BYTES,
+	    "bytes per sample, rounded down to a square number"),
 	NUM(DOUBLE, "dataset.record_length_bytes_stdev",
 	    dataset.record_length_stdev, "0", 0, BYTES,
-	    "how sizes vary between files"),
+	    "standard deviation of the sample size between files"),
 	NUM(DOUBLE, "dataset.record_length_bytes_resize",
 	    dataset.record_length_resize, "0", 0, BYTES,
-	    "of a sample handed to the model; 0: as read"),
+	    "bytes per sample passed to the model (0: as read)"),
 	LIST("dataset.record_dims", dataset.record_dims,
-	     "shape of a sample, instead of its length"),
+	     "shape of a sample, instead of record_length_bytes"),
 	TEXT("dataset.record_element_type", dataset.record_element_type,
-	     "uint8", "as NumPy names it"),
+	     "uint8", "NumPy dtype of the elements of a sample"),
 	NUM(COUNT, "dataset.record_element_bytes", unused.record_element_bytes,
-	    "0", 0, 64, "follows from record_element_type"),
+	    "0", 0, 64, "no effect; follows from record_element_type"),
 	NUM(COUNT, "dataset.hdf5.num_dset_per_record", dataset.hdf5_num_dset,
-	    "1", 1, 0x1p16, "HDF5 data sets a sample is split over"),
+	    "1", 1, 0x1p16,
+	    "number of HDF5 data sets that a sample is split into"),
 	LIST("dataset.hdf5.chunk_dims", dataset.hdf5_chunk_dims,
-	     "HDF5 chunk, with the samples' axis first"),
+	     "HDF5 chunk shape, sample axis first"),
 	LIST("dataset.hdf5.max_shape", dataset.hdf5_max_shape,
-	     "HDF5 maximal shape of a sample"),
+	     "HDF5 maximum shape of a sample"),
 	TEXT("dataset.data_folder", dataset.data_folder, "./data/",
-	     "where train/ and valid/ are"),
+	     "directory that contains train/ and valid/"),
 	NUM(COUNT, "dataset.num_subfolders_train", dataset.num_subfolders_train,
-	    "0", 0, 0x1p20, "of train/, when more than 1"),
+	    "0", 0, 0x1p20, "subdirectories of train/ (0 or 1: none)"),
 	NUM(COUNT, "dataset.num_subfolders_eval", dataset.num_subfolders_eval,
-	    "0", 0, 0x1p20, "of valid/, when more than 1"),
+	    "0", 0, 0x1p20, "subdirectories of valid/ (0 or 1: none)"),
 	TEXT("dataset.file_prefix", dataset.file_prefix, "img",
-	     "what file names begin with"),
+	     "prefix of file names"),
 	PICK("dataset.compression", dataset.compression, "none", compressions,
-	     "hdf5: gzip, lzf; npz: zip"),
+	     "compression of the files (hdf5: gzip, lzf; npz: zip)"),
 	NUM(INT, "dataset.compression_level", dataset.compression_level, "4", 0,
-	    9, "of gzip and zip"),
+	    9, "compression level of gzip and zip"),
 	FLAG("dataset.enable_chunking", dataset.enable_chunking, "false",
-	     "superseded by dataset.hdf5.chunk_dims"),
+	     "no effect; use dataset.hdf5.chunk_dims"),
 	NUM(SIZE, "dataset.chunk_size", dataset.chunk_size, "0", 0, BYTES,
-	    "superseded by dataset.hdf5.chunk_dims"),
+	    "no effect; use dataset.hdf5.chunk_dims"),
 	NUM(SIZE, "dataset.generation_buffer_size",
 	    dataset.generation_buffer_size, "2147483648", 1, BYTES, UNUSED),
 	FLAG("dataset.keep_files", dataset.keep_files, "true",
-	     "false: the data set is removed at the end"),
+	     "keep the data set after the run"),
 	TEXT("dataset.data_gen_method", unused.data_gen_method, NULL, UNUSED),
 	FLAG("dataset.skip_listing", unused.skip_listing, "false", UNUSED),
 	NUM(COUNT, "dataset.listing_validation_interval",
@@ -236,40 +247,40 @@ const struct pen_opt pen__config_opts[] = {
 	TEXT("dataset.parquet.read_mode", unused.parquet_read_mode, NULL,
 	     PARQUET),
 	NUM(DOUBLE, "dataset.compressibility", dataset.compressibility, "0", 0,
-	    1, "of the content made: 0 noise ... 1 zeros"),
+	    1, "compressibility of generated data (0: noise, 1: zeros)"),
 	NUM(COUNT, "dataset.seed", dataset.seed, "10", 0, 0x1p53,
-	    "of the content made"),
+	    "seed of generated data"),
 
 	PICK("reader.data_loader", reader.data_loader, "tensorflow", loaders,
-	     "a name only, as framework; synthetic: nothing is read"),
+	     "data loader to emulate (a label; synthetic: read no files)"),
 	NUM(COUNT, "reader.batch_size", reader.batch_size, "1", 1, 0x1p24,
-	    "of an accelerator"),
+	    "samples per batch and accelerator"),
 	NUM(COUNT, "reader.batch_size_eval", reader.batch_size_eval, "1", 1,
-	    0x1p24, "in evaluation"),
+	    0x1p24, "samples per batch and accelerator in evaluation"),
 	NUM(INT, "reader.read_threads", reader.read_threads, "1", 0, 1024,
-	    "reading threads of an accelerator"),
+	    "reader threads per accelerator"),
 	NUM(INT, "reader.computation_threads", reader.computation_threads, "1",
 	    0, 1024, UNUSED),
 	NUM(INT, "reader.prefetch_size", reader.prefetch_size, "2", 0, 4096,
-	    "batches prepared ahead; 0: as fits"),
+	    "prefetch depth: batches per accelerator (at least read_threads)"),
 	PICK("reader.file_shuffle", reader.file_shuffle, "off", shuffles,
-	     "order of files: seed is the same in every run"),
+	     "shuffle files (seed: same order in every run)"),
 	PICK("reader.sample_shuffle", reader.sample_shuffle, "off", shuffles,
-	     "order of samples: seed is the same in every run"),
+	     "shuffle samples (seed: same order in every run)"),
 	NUM(COUNT, "reader.shuffle_size", reader.shuffle_size, "1024", 0,
 	    SAMPLES, UNUSED),
 	PICK("reader.read_type", reader.read_type, "on_demand", read_types,
-	     "memory: the whole data set is read into memory first"),
+	     "memory: read the entire data set into memory first"),
 	PICK("reader.file_access", unused.file_access, "multi", accesses,
 	     UNUSED),
 	NUM(SIZE, "reader.transfer_size", reader.transfer_size, "0", 0, 0x1p34,
-	    "of a read; 0: as fits"),
+	    "bytes per read (0: automatic)"),
 	FLAG("reader.odirect", reader.odirect, "false",
-	     "read past the page cache"),
+	     "bypass the page cache (O_DIRECT)"),
 	FLAG("reader.dont_use_mmap", reader.dont_use_mmap, "false",
-	     "read files, do not map them"),
+	     "read files instead of mapping them"),
 	SPEC("reader.preprocess_time", reader.preprocess_time,
-	     "seconds a sample, in a worker"),
+	     "emulated preprocessing per sample in seconds"),
 	FLAG("reader.pin_memory", reader.pin_memory, "true",
 	     "lock batches in memory"),
 	PICK("reader.multiprocessing_context", unused.multiprocessing, "fork",
@@ -280,117 +291,124 @@ const struct pen_opt pen__config_opts[] = {
 	PICK("reader.data_loader_sampler", unused.sampler, "none", samplers,
 	     UNUSED),
 	LIST("reader.transformed_record_dims", reader.transformed_dims,
-	     "shape of a sample handed to the model"),
+	     "shape of a sample passed to the model"),
 	TEXT("reader.transformed_record_element_type", reader.transformed_type,
-	     "uint8", "its type"),
+	     "uint8", "NumPy dtype of a sample passed to the model"),
 	NUM(INT, "reader.write_threads", unused.write_threads, "1", 0, 1024,
 	    UNUSED),
 	FLAG("reader.decode", reader.decode, "true",
-	     "false: bytes are read, not decoded"),
+	     "decode samples (false: read the bytes only)"),
 	PICK("reader.page_cache", reader.page_cache, "keep", page_caches,
-	     "before every epoch: drop the files' pages, or all (root)"),
+	     "before every epoch: keep, drop the files, or drop_all (needs "
+	     "root)"),
 
 	NUM(COUNT, "train.epochs", train.epochs, "1", 0, EPOCHS,
-	    "passes over the data"),
+	    "number of epochs"),
 	SPEC("train.computation_time", train.computation_time,
-	     "seconds a step"),
+	     "emulated compute time per step in seconds"),
 	NUM(INT, "train.total_training_steps", train.total_training_steps, "-1",
-	    -1, STEPS, "of an epoch, at most; -1: all"),
+	    -1, STEPS, "maximum steps per epoch (-1: all)"),
 	NUM(COUNT, "train.seed", train.seed, "123", 0, 4294967295.0,
-	    "of order and times"),
+	    "seed of sample order and emulated times"),
 	FLAG("train.seed_change_epoch", train.seed_change_epoch, "true",
-	     "every epoch another order"),
+	     "use a different order in every epoch"),
 	FLAG("train.barrier", train.barrier, "true",
-	     "accelerators end every step together"),
+	     "synchronise all accelerators after every step"),
 
-	SPEC("evaluation.eval_time", evaluation.eval_time, "seconds a step"),
+	SPEC("evaluation.eval_time", evaluation.eval_time,
+	     "emulated compute time per evaluation step in seconds"),
 	NUM(COUNT, "evaluation.eval_after_epoch", evaluation.eval_after_epoch,
-	    "1", 0, EPOCHS, "the first one to evaluate after"),
+	    "1", 0, EPOCHS, "first epoch followed by an evaluation"),
 	NUM(COUNT, "evaluation.epochs_between_evals",
 	    evaluation.epochs_between_evals, "1", 0, EPOCHS,
-	    "then every n; 0: every one"),
+	    "epochs between evaluations (0: evaluate after every epoch)"),
 
 	TEXT("checkpoint.checkpoint_folder", checkpoint.folder,
-	     "./checkpoints/", "where they are written"),
+	     "./checkpoints/", "directory for checkpoints"),
 	NUM(COUNT, "checkpoint.checkpoint_after_epoch", checkpoint.after_epoch,
-	    "1", 0, EPOCHS, "the first one to write after"),
+	    "1", 0, EPOCHS, "first epoch followed by a checkpoint"),
 	NUM(COUNT, "checkpoint.epochs_between_checkpoints",
-	    checkpoint.epochs_between, "1", 1, EPOCHS, "then every n"),
+	    checkpoint.epochs_between, "1", 1, EPOCHS,
+	    "epochs between checkpoints"),
 	NUM(INT, "checkpoint.steps_between_checkpoints",
 	    checkpoint.steps_between, "-1", -1, STEPS,
-	    "by steps instead of epochs; -1: not"),
+	    "steps between checkpoints, instead of epochs (-1: off)"),
 	PICK("checkpoint.type", unused.checkpoint_type, "rank_zero", places,
-	     "follows from model.parallelism"),
+	     "no effect; follows from model.parallelism"),
 	FLAG("checkpoint.fsync", checkpoint.fsync, "false",
-	     "on disk when it counts as written"),
+	     "call fsync before a checkpoint counts as written"),
 	FLAG("checkpoint.recovery_rank_shift", checkpoint.recovery_rank_shift,
-	     "false", "a rank reads what another one wrote"),
+	     "false", "read the checkpoint that a rank of the next node wrote"),
 	NUM(DOUBLE, "checkpoint.time_between_checkpoints",
 	    checkpoint.time_between, "-1", -TIME, TIME,
-	    "seconds before each, without train"),
+	    "pause before each checkpoint in seconds (with train=false)"),
 	NUM(INT, "checkpoint.num_checkpoints_write", checkpoint.num_write, "-1",
-	    -1, EPOCHS, "how many, without train"),
+	    -1, EPOCHS, "number of checkpoints to write (with train=false)"),
 	NUM(INT, "checkpoint.num_checkpoints_read", checkpoint.num_read, "-1",
-	    -1, EPOCHS, "of those, without train"),
+	    -1, EPOCHS,
+	    "number of checkpoints to read back (with train=false)"),
 	FLAG("checkpoint.rank_sync", checkpoint.rank_sync, "false",
-	     "all ranks end each together"),
+	     "synchronise all ranks after every checkpoint"),
 	PICK("checkpoint.mode", checkpoint.mode, "default", modes,
-	     "subset: fewer ranks than model.parallelism asks for"),
+	     "subset: run fewer ranks than model.parallelism needs"),
 	FLAG("checkpoint.randomize_tensor", checkpoint.randomize_tensor, "true",
-	     "false: tensors of ones"),
+	     "fill tensors with random data (false: ones)"),
 	FLAG("checkpoint.ksm", checkpoint.ksm, "false", UNUSED),
 	NUM(INT, "checkpoint.ksm.madv_mergeable_id",
-	    checkpoint.ksm_mergeable_id, "12", 0, 1024, "madvise's number"),
+	    checkpoint.ksm_mergeable_id, "12", 0, 1024,
+	    "madvise() advice number"),
 	NUM(DOUBLE, "checkpoint.ksm.high_ram_trigger",
 	    checkpoint.ksm_high_ram_trigger, "30", 0, 100,
-	    "percent of memory to wait from"),
+	    "memory use in percent that starts waiting"),
 	NUM(INT, "checkpoint.ksm.low_ram_exit", checkpoint.ksm_low_ram_exit,
-	    "15", 0, 100, "percent of memory to wait for"),
+	    "15", 0, 100, "memory use in percent that ends waiting"),
 	NUM(INT, "checkpoint.ksm.await_time", checkpoint.ksm_await_time, "200",
-	    0, TIME, "seconds to wait at most"),
+	    0, TIME, "maximum wait in seconds"),
 	TEXT("checkpoint.checkpoint_mechanism_classname",
 	     unused.checkpoint_class, NULL, PLUGIN),
 	FLAG("checkpoint.odirect", checkpoint.odirect, "false",
-	     "past the page cache"),
+	     "bypass the page cache (O_DIRECT)"),
 	FLAG("checkpoint.verify", checkpoint.verify, "true",
-	     "compare what is read with what was written"),
+	     "compare checkpoints that are read with what was written"),
 	NUM(SIZE, "checkpoint.memory", checkpoint.memory, "64MiB", 1 << 20,
-	    0x1p40, "of a process, at most"),
+	    0x1p40, "memory budget per process"),
 	NUM(SIZE, "checkpoint.block_size", checkpoint.block_size, "4MiB", 4096,
-	    0x1p30, "of a write"),
+	    0x1p30, "bytes per write"),
 
 	TEXT("output.folder", output.folder, NULL,
-	     "of all results; empty: hydra.run.dir"),
-	TEXT("output.log_file", output.log_file, "dlio.log", "in that folder"),
+	     "directory for results (empty: hydra.run.dir)"),
+	TEXT("output.log_file", output.log_file, "dlio.log",
+	     "name of the log file in that directory"),
 	NUM(COUNT, "output.metric.exclude_start_steps",
 	    output.exclude_start_steps, "1", 0, STEPS,
-	    "left out of the figures"),
+	    "steps excluded from the figures at the start of a block"),
 	NUM(COUNT, "output.metric.exclude_end_steps", output.exclude_end_steps,
-	    "0", 0, STEPS, "left out of the figures"),
+	    "0", 0, STEPS,
+	    "steps excluded from the figures at the end of a block"),
 	FLAG("output.trace", output.trace, "false",
-	     "a trace for Perfetto beside the result"),
+	     "write a trace for Perfetto alongside the result"),
 
 	NUM(DOUBLE, "metric.au", au, "0.90", 0, 100,
-	    "accelerator utilization to reach, a fraction"),
+	    "target accelerator utilisation (a fraction)"),
 
 	PICK("profiling.profiler", profiling.profiler, "iostat", profilers,
-	     "what workflow.profiling switches on"),
+	     "profiler to run with workflow.profiling"),
 	TEXT("profiling.iostat_devices", profiling.iostat_devices, NULL,
-	     "empty: the one that holds the data"),
+	     "devices to profile (empty: the device that stores the data)"),
 
 	NUM(COUNT, "accelerators", accelerators, "1", 1, 65536,
-	    "emulated by this process"),
+	    "accelerators emulated by each process"),
 
 	TEXT("hydra.run.dir", run_dir, NULL,
-	     "of the results; empty: hydra_log, by model and time"),
+	     "directory for results (empty: hydra_log/MODEL/TIME)"),
 	TEXT("hydra.output_subdir", output_subdir, ".hydra",
-	     "of the settings, in hydra.run.dir"),
+	     "subdirectory of hydra.run.dir for the settings"),
 	{ .name = NULL },
 };
 
 /* --- names --- */
 
-/* Also in front of what is below: train.eval_time.mean. */
+/* Also a prefix of longer keys: train.eval_time.mean. */
 struct alias {
 	const char *old, *now;
 };
@@ -433,7 +451,7 @@ static const struct alias aliases[] = {
 static const char *const free_sections[] = { "loader.",
 					     "storage.storage_options.", NULL };
 
-/* Sections, as candidates for a name that is none. */
+/* Candidates for suggestions. */
 static const char *const known_sections[] = { "model",
 					      "model.parallelism",
 					      "model.transformer",
@@ -466,7 +484,7 @@ bool pen__starts_with(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Is `name` equal to `key`, or below it? */
+/* True if `name` is `key` or below it. */
 static bool is_or_below(const char *name, const char *key)
 {
 	const size_t n = strlen(key);
@@ -474,7 +492,7 @@ static bool is_or_below(const char *name, const char *key)
 	return !strncmp(name, key, n) && (!name[n] || name[n] == '.');
 }
 
-/* Puts `now` in place of the first n bytes of name. */
+/* Replaces the first n bytes of name by `now`. */
 static bool replace(char *name, size_t n, const char *now)
 {
 	char rest[PEN_KEY_MAX];
@@ -492,7 +510,7 @@ static bool is_free(const char *name)
 	return false;
 }
 
-/* "model" is a section today, and was a name: only the bare word is old. */
+/* "model" is now a section and used to be a name: only the bare word is old. */
 static bool is_old(const char *name, const struct alias *a)
 {
 	return strchr(a->old, '.') ? is_or_below(name, a->old)
@@ -582,7 +600,7 @@ static bool in_section(const char *name, const char *of)
 	return n && !strncmp(name, of, n) && !strchr(name + n, '.');
 }
 
-/* The right word in the wrong place. */
+/* A known name in the wrong section. */
 static const char *misplaced(const char *word)
 {
 	for (const struct pen_opt *o = pen__config_opts; o->name; o++)
@@ -604,7 +622,7 @@ const char *pen__key_suggest(const char *name)
 	if (found)
 		return found;
 	for (const struct pen_opt *o = pen__config_opts; o->name; o++) {
-		/* what they share in front must not make them alike */
+		/* a common prefix must not make them similar */
 		if (in_section(o->name, name))
 			pen__guess(&near, word, last_part(o->name), o->name);
 		else

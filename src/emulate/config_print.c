@@ -1,6 +1,6 @@
 /*
- * A configuration as YAML, as JSON, as Hydra's files, or one value of it as
- * text. All of it is printed, defaults too: what a run did must not depend on
+ * Prints a configuration as YAML, as JSON, as files of Hydra, or one value as
+ * text. Defaults are printed too, so that a result can be understood without
  * knowing them.
  */
 #include <inttypes.h>
@@ -12,21 +12,22 @@
 #include "emulate/config_int.h"
 #include "emulate/yaml.h"
 
-/* The shortest text that reads back to the same number, in every YAML. */
+/* The shortest text that reads back to the same number, in YAML 1.1 and 1.2. */
 static void put_double(struct pen_text *t, double v)
 {
 	char buf[40], *e;
 	double back = 0;
 
 	if (v > -1e15 && v < 1e15 && v == (double)(int64_t)v) {
-		pen__text_add(t, "%" PRId64, (int64_t)v); /* as people write */
+		pen__text_add(t, "%" PRId64,
+			      (int64_t)v); /* as a person would write it */
 		return;
 	}
 	for (int digits = 6; digits <= 17; digits++) {
 		snprintf(buf, sizeof(buf), "%.*g", digits, v);
 		for (char *p = buf; *p; p++)
 			if (*p == ',')
-				*p = '.'; /* the locale's point */
+				*p = '.'; /* decimal point of the locale */
 		if (digits == 17 ||
 		    (!pen__opt_set(
 			     (const struct pen_opt[]){
@@ -51,7 +52,7 @@ static void put_list(struct pen_text *t, const struct pen_opt_list *l)
 	pen__text_put(t, "]", 1);
 }
 
-/* Of a time that is drawn: what its type takes. */
+/* Prints a distribution with the parameters of its type. */
 static void put_spec(struct pen_text *t, const struct pen_time_spec *s)
 {
 	const double a[] = { s->mean, s->min, s->shape, s->scale, s->lam };
@@ -84,7 +85,7 @@ static const char *str_of(const struct pen_config *c, const struct pen_opt *o)
 	return *(char *const *)member(c, o);
 }
 
-/* The value; text is quoted for YAML unless raw. */
+/* Prints a value; text is quoted for YAML unless raw. */
 static void put_value(const struct pen_config *c, const struct pen_opt *o,
 		      bool raw, struct pen_text *t)
 {
@@ -129,7 +130,7 @@ static void put_value(const struct pen_config *c, const struct pen_opt *o,
 		pen__yaml_put_str(t, s ? s : "");
 }
 
-/* A key of DLIO's without effect here, which nobody gave. */
+/* A key of DLIO without effect here that is not set. */
 static bool is_idle(const struct pen_settings *s, const struct pen_opt *o)
 {
 	const size_t from = offsetof(struct pen_config, unused);
@@ -137,7 +138,7 @@ static bool is_idle(const struct pen_settings *s, const struct pen_opt *o)
 	return o->off >= from && (!s || !pen__settings_find(s, o->name));
 }
 
-/* Parts of a time, Hydra's own, and ksm when it is off. */
+/* Parts of a time, keys of Hydra, and ksm when it is off. */
 static bool is_hidden(const struct pen_config *c, const struct pen_opt *o)
 {
 	return pen__key_in_time(o->name) ||
@@ -167,7 +168,7 @@ static void json_spec(const struct pen_time_spec *s, const char *key,
 	pen__json_close(j, '}');
 }
 
-/* Whole ones with all their digits. */
+/* Prints integers with all digits. */
 static void json_number(struct pen_text *j, const char *key, double v)
 {
 	if (v >= 0 && v < 0x1p53 && v == floor(v))
@@ -215,7 +216,7 @@ static void json_value(const struct pen_config *c, const struct pen_opt *o,
 	}
 }
 
-/* --- all of it --- */
+/* --- entire configuration --- */
 
 struct printer {
 	const struct pen_config *c;
@@ -223,10 +224,10 @@ struct printer {
 	struct pen_text *out;
 	bool json, origins;
 	unsigned indent;
-	char section[PEN_KEY_MAX]; /* "dataset.hdf5." that is open */
+	char section[PEN_KEY_MAX]; /* open section: "dataset.hdf5." */
 };
 
-/* Closes and opens sections as `name` needs it; returns its last part. */
+/* Closes and opens sections for `name`; returns its last part. */
 static const char *enter(struct printer *p, const char *name)
 {
 	char part[PEN_KEY_MAX];
@@ -256,7 +257,7 @@ static const char *enter(struct printer *p, const char *name)
 	return name + at;
 }
 
-/* The last of the key and what belongs to it. */
+/* The origin of the last setting of a key or, for a time, of its parts. */
 static const char *origin_of(const struct pen_settings *s, const char *key,
 			     bool time)
 {
@@ -360,7 +361,7 @@ int pen__config_query(const struct pen_config *c, const char *key,
 	if (pen__starts_with(key, "workload."))
 		key += strlen("workload.");
 	if (!pen__key_resolve(key, &k))
-		return pen__fail(err, PEN_EINVAL, "key", "is too long");
+		return pen__fail(err, P_TOO_LONG, "key", "the key is too long");
 	if (k.opt) {
 		put_value(c, k.opt, true, out);
 		return out->failed ? pen__fail_nomem(err, key, out->n) : 0;
@@ -376,20 +377,20 @@ int pen__config_query(const struct pen_config *c, const char *key,
 		return 0;
 	}
 	if (pen__key_is_section(key))
-		return pen__fail(err, PEN_EINVAL, key,
-				 "is a section, not a value");
+		return pen__fail(
+			err, P_BAD_VALUE, key,
+			"a section, not a value; append the name of a key");
 	if (pen__key_suggest(key))
-		return pen__fail(err, PEN_EINVAL, key,
+		return pen__fail(err, P_UNKNOWN_NAME, key,
 				 "unknown key; did you mean %s?",
 				 pen__key_suggest(key));
-	return pen__fail(err, PEN_EINVAL, key, "unknown key");
+	return pen__fail(err, P_UNKNOWN_NAME, key, "unknown key");
 }
 
 /*
- * --- what Hydra leaves in a run's directory ---
- * Programs that drive a benchmark look into these files afterwards:
- * config.yaml (all values), overrides.yaml (arguments as given) and hydra.yaml
- * (where and what).
+ * --- files of Hydra ---
+ * Drivers of benchmarks read these files after a run: config.yaml (all values),
+ * overrides.yaml (arguments as passed) and hydra.yaml (paths and job).
  */
 
 static bool is_hydra(const char *arg)
@@ -397,7 +398,7 @@ static bool is_hydra(const char *arg)
 	return pen__starts_with(arg + strspn(arg, "+~"), "hydra.");
 }
 
-/* Arguments as a YAML list: Hydra's own, or all others. */
+/* Prints arguments as a YAML list: those of Hydra, or all others. */
 static void put_args(const struct pen_settings *s, bool hydra, int indent,
 		     struct pen_text *t)
 {

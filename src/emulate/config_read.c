@@ -1,7 +1,7 @@
 /*
- * Where settings come from: YAML, walked down to its values; arguments, as
- * Hydra takes them; and the file or built-in text of a workload. The build
- * turns the files of workloads/ into one table of text.
+ * Reads settings from YAML, from arguments in the syntax of Hydra, and from the
+ * file or built-in text of a workload. The build turns the files of workloads/
+ * into a table.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -44,8 +44,8 @@ static int set_map(struct pen_settings *s, const char *key,
 		return pen__setting_put(s, key, &yes, at, err);
 	if (!pen__key_resolve(key, &k) ||
 	    snprintf(below, sizeof(below), "%s.", k.name) >= (int)sizeof(below))
-		return pen__fail_in(at, "key", PEN_EINVAL,
-				    "is longer than any key", err);
+		return pen__fail_in(at, "key", P_TOO_LONG,
+				    "the name is longer than any key", err);
 	if (pen__key_is_section(k.name) || pen__key_is_section(key) ||
 	    pen__starts_with(key, "hydra."))
 		return walk(s, node, key, at, err);
@@ -65,15 +65,15 @@ static int set_node(struct pen_settings *s, const char *key,
 	if (node->kind == PEN_YAML_MAP)
 		return set_map(s, key, node, at, err);
 	if (node->kind == PEN_YAML_LIST && !strcmp(key, "defaults")) {
-		pen__settings_note(s,
-				   "defaults is Hydra's own and has no effect");
+		pen__settings_note(
+			s, "defaults belongs to Hydra and has no effect");
 		return 0;
 	}
 	if (node->kind == PEN_YAML_LIST)
 		return set_flow(s, key, node, at, err);
 	if (v.null && pen__key_resolve(key, &k) &&
 	    (!k.opt || !strcmp(key, "model")) && pen__key_is_section(key))
-		return 0; /* a section with nothing in it */
+		return 0; /* an empty section */
 	return pen__setting_put(s, key, &v, at, err);
 }
 
@@ -94,15 +94,16 @@ static int walk(struct pen_settings *s, const struct pen_yaml_node *map,
 			 it->line, it->col);
 		if (snprintf(key, sizeof(key), "%s%s%s", prefix,
 			     *prefix ? "." : "", it->key) >= (int)sizeof(key))
-			return pen__fail_in(&here, "key", PEN_EINVAL,
-					    "is longer than any key", err);
+			return pen__fail_in(&here, "key", P_TOO_LONG,
+					    "the name is longer than any key",
+					    err);
 		if (!*prefix && !strcmp(key, "workload"))
 			rc = it->node->kind == PEN_YAML_MAP
 				     ? walk(s, it->node, "", &here, err)
 				     : pen__fail_in(
-					       &here, key, PEN_EINVAL,
-					       "takes settings; to choose one, "
-					       "give the argument "
+					       &here, key, P_BAD_VALUE,
+					       "expected settings; select a "
+					       "workload with the argument "
 					       "workload=NAME",
 					       err);
 		else
@@ -127,9 +128,8 @@ int pen__settings_yaml(struct pen_settings *s, const char *text, size_t n,
 	} else {
 		snprintf(where, sizeof(where), "%.200s:%u:%u", file,
 			 doc.root->line, doc.root->col);
-		rc = pen__fail(err, PEN_EINVAL, where,
-			       "is not a workload: it takes `key: value` "
-			       "lines");
+		rc = pen__fail(err, P_BAD_YAML, where,
+			       "not a workload; write `key: value` lines");
 	}
 	pen__yaml_fini(&doc);
 	return rc;
@@ -138,8 +138,8 @@ int pen__settings_yaml(struct pen_settings *s, const char *text, size_t n,
 /* --- arguments --- */
 
 /*
- * Hydra's {a:1,b:2} as YAML has it: {a: 1,b: 2}. Only the ':' after a key is
- * touched, not the one in http://.
+ * Converts {a:1,b:2} of Hydra to YAML: {a: 1,b: 2}. Only the ':' after a key is
+ * changed, not that in http://.
  */
 static void spread_map(const char *s, struct pen_text *t)
 {
@@ -162,7 +162,7 @@ static void spread_map(const char *s, struct pen_text *t)
 	}
 }
 
-/* A value in brackets, braces or quotes: YAML. */
+/* Parses a value in brackets, braces or quotes as YAML. */
 static int set_yaml(struct pen_settings *s, const char *key, const char *value,
 		    const struct pen_place *at, struct pen_err *err)
 {
@@ -193,8 +193,8 @@ int pen__settings_set(struct pen_settings *s, const char *key,
 	};
 
 	if (!pen__yaml_is_text(key) || !pen__yaml_is_text(value))
-		return pen__fail(err, PEN_EINVAL, "argument",
-				 "is not UTF-8 text");
+		return pen__fail(err, P_BAD_VALUE, "argument",
+				 "not UTF-8 text");
 	if (*value && strchr("[{'\"", *value))
 		return set_yaml(s, key, value, &at, err);
 	return pen__setting_put(s, key, &v, &at, err);
@@ -206,7 +206,8 @@ static int choose(struct pen_settings *s, const char *name, struct pen_err *err)
 
 	if (!*name) {
 		pen__free(copy);
-		return pen__fail(err, PEN_EINVAL, "workload", "needs a name");
+		return pen__fail(err, P_MISSING_SETTING, "workload",
+				 "the name is empty; write workload=NAME");
 	}
 	if (!copy)
 		return pen__fail_nomem(err, "workload", strlen(name));
@@ -226,8 +227,8 @@ int pen__settings_arg(struct pen_settings *s, const char *arg,
 
 	if (n <= drop || (!eq && !drop) || n >= sizeof(key) ||
 	    strchr(arg, '\n'))
-		return pen__fail(err, PEN_EINVAL, arg,
-				 "is not a setting: write key=value");
+		return pen__fail(err, P_BAD_VALUE, arg,
+				 "not a setting; write key=value");
 	snprintf(key, sizeof(key), "%.*s", (int)n - drop, from + drop);
 	if (!strcmp(key, "workload") && !drop)
 		rc = choose(s, eq + 1, err);
@@ -244,7 +245,8 @@ int pen__settings_arg(struct pen_settings *s, const char *arg,
 
 /* --- workloads --- */
 
-extern const struct pen_workload pen__workload_table[]; /* by the build */
+extern const struct pen_workload
+	pen__workload_table[]; /* generated by the build */
 
 const struct pen_workload *pen__workload_at(size_t i)
 {
@@ -262,7 +264,7 @@ const struct pen_workload *pen__workload_find(const char *name)
 	return NULL;
 }
 
-/* Comment lines up to the first other one, joined by blanks. */
+/* Joins the leading comment lines with spaces. */
 void pen__workload_about(const struct pen_workload *w, char *buf, size_t cap)
 {
 	const char *p = w->text, *end = w->text + w->n;
@@ -306,7 +308,7 @@ static int load_text(struct pen_settings *s, const char *text, size_t n,
 static int load_file(struct pen_settings *s, const char *path,
 		     struct pen_err *err)
 {
-	const size_t most = PEN_YAML_MAX + 1; /* one more is too large */
+	const size_t most = PEN_YAML_MAX + 1; /* one byte more than allowed */
 	char *text = pen__alloc(most, 1);
 	FILE *f = text ? fopen(path, "rbe") : NULL;
 	size_t n = 0;
@@ -317,11 +319,13 @@ static int load_file(struct pen_settings *s, const char *path,
 	if (f)
 		n = fread(text, 1, most, f);
 	if (f && ferror(f) && errno == EISDIR)
-		rc = pen__fail(err, PEN_EINVAL, path,
-			       "is a directory; name a YAML file in it");
+		rc = pen__fail(
+			err, P_BAD_VALUE, path,
+			"a directory, not a file; specify a YAML file in it");
 	else if (!f || ferror(f))
 		rc = pen__fail_sys(err, errno, path,
-				   f ? "cannot be read" : "cannot be opened");
+				   f ? "cannot read the file"
+				     : "cannot open the file");
 	else
 		rc = load_text(s, text, n, path, err);
 	if (f)
@@ -347,22 +351,22 @@ static int fail_workload(const struct pen_settings *s, const char *name,
 		snprintf(list + at, sizeof(list) - at, "%s%s", at ? ", " : "",
 			 w->name);
 	}
-	/* what begins like it, before what is spelled like it */
+	/* prefer names with this prefix to names with a similar spelling */
 	if (alike > 1)
-		return pen__fail(err, PEN_EINVAL, name,
-				 "no such workload; there are %s", list);
+		return pen__fail(err, P_UNKNOWN_WORKLOAD, name,
+				 "no such workload; similar names: %s", list);
 	if (near.best)
-		return pen__fail(err, PEN_EINVAL, name,
+		return pen__fail(err, P_UNKNOWN_WORKLOAD, name,
 				 "no such workload; did you mean %s?",
 				 near.best);
 	if (s->config_dir)
-		return pen__fail(err, PEN_EINVAL, name,
-				 "no such workload, neither in %.100s/workload "
-				 "nor built in; see `penstock workloads`",
+		return pen__fail(err, P_UNKNOWN_WORKLOAD, name,
+				 "no such workload in %.100s/workload or built "
+				 "in; see `penstock workloads`",
 				 s->config_dir);
-	return pen__fail(err, PEN_EINVAL, name,
-			 "no such workload; see `penstock workloads`, or name "
-			 "a .yaml file");
+	return pen__fail(err, P_UNKNOWN_WORKLOAD, name,
+			 "no such workload; see `penstock workloads` or "
+			 "specify a .yaml file");
 }
 
 static int load_named(struct pen_settings *s, const char *name,
@@ -373,7 +377,7 @@ static int load_named(struct pen_settings *s, const char *name,
 	char path[4096];
 
 	if (s->config_dir && stat(s->config_dir, &st))
-		return pen__fail(err, PEN_EINVAL, s->config_dir,
+		return pen__fail(err, P_BAD_VALUE, s->config_dir,
 				 "no such directory");
 	if (s->config_dir &&
 	    snprintf(path, sizeof(path), "%s/workload/%s.yaml", s->config_dir,
@@ -393,8 +397,8 @@ int pen__settings_load(struct pen_settings *s, const char *name_or_file,
 	int rc = 0;
 
 	if (name_or_file && s->workload && strcmp(name_or_file, s->workload))
-		return pen__fail(err, PEN_EINVAL, "workload",
-				 "is given twice: %.80s and %.80s",
+		return pen__fail(err, P_CONFLICT, "workload",
+				 "specified twice: %.80s and %.80s",
 				 name_or_file, s->workload);
 	if (!s->workload)
 		rc = choose(s, name_or_file ? name_or_file : "default", err);

@@ -1,12 +1,10 @@
 /*
- * One setting: its value as the table of keys takes it, checked where it is
- * given, so that the error can point at it, and kept in the list with its
- * place. What must hold between settings is checked later, by
- * pen__config_settle().
+ * Adds one setting: the value is converted and validated where it is set, so
+ * that the error can point at it, and stored with its location. Combinations of
+ * settings are validated later, by pen__config_settle().
  *
- * Values are read as YAML 1.1 reads them: 1_000, 0x10, 0o17 and 1e3 are
- * numbers, False and off switch a shuffle off, choices may be written in any
- * case.
+ * Values are read as in YAML 1.1: 1_000, 0x10, 0o17 and 1e3 are numbers, False
+ * and off disable shuffling, choices are case-insensitive.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -73,16 +71,16 @@ const struct pen_setting *pen__settings_find(const struct pen_settings *s,
 	return NULL;
 }
 
-/* A place in a file comes first; an argument is named by its key. */
-int pen__fail_in(const struct pen_place *at, const char *key, int code,
+/* A location in a file replaces the key as the place of an error. */
+int pen__fail_in(const struct pen_place *at, const char *key, int kind,
 		 const char *what, struct pen_err *err)
 {
 	if (at->source == PEN_FROM_ARGS)
-		return pen__fail(err, code, key, "%s", what);
-	return pen__fail(err, code, at->origin, "%s: %s", key, what);
+		return pen__fail(err, kind, key, "%s", what);
+	return pen__fail(err, kind, at->origin, "%s: %s", key, what);
 }
 
-int pen__settings_fail(const struct pen_settings *s, int code, const char *key,
+int pen__settings_fail(const struct pen_settings *s, int kind, const char *key,
 		       struct pen_err *err, const char *fmt, ...)
 {
 	const struct pen_setting *set = pen__settings_find(s, key);
@@ -95,10 +93,11 @@ int pen__settings_fail(const struct pen_settings *s, int code, const char *key,
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	return pen__fail_in(&at, key, code, what, err);
+	return pen__fail_in(&at, key, kind, what, err);
 }
 
-/* Takes `value` and `origin`. YAML goes below the arguments. */
+/* Takes ownership of `value` and `origin`. YAML is inserted before the
+ * arguments. */
 static int append(struct pen_settings *s, const struct pen_config_key *k,
 		  char *value, char *origin, unsigned source)
 {
@@ -132,9 +131,9 @@ static struct pen_setting *find_in_source(struct pen_settings *s,
 }
 
 /*
- * Takes `value`. One source may name a thing by an old and by today's name:
- * today's wins. Twice by the same name is an error in a file; of arguments,
- * the last wins.
+ * Takes ownership of `value`. If a source uses both an old name and the current
+ * one, the current one wins. The same name twice is an error in a file; of
+ * several arguments, the last wins.
  */
 static int store(struct pen_settings *s, const struct pen_config_key *k,
 		 char *value, const struct pen_place *at, struct pen_err *err)
@@ -144,17 +143,15 @@ static int store(struct pen_settings *s, const struct pen_config_key *k,
 
 	if (had && had->rank == k->rank && at->source != PEN_FROM_ARGS) {
 		pen__free(value);
-		snprintf(what, sizeof(what), "is there twice, first at %s",
+		snprintf(what, sizeof(what), "set twice, first at %s",
 			 had->origin);
-		return pen__fail_in(at, k->name, PEN_EINVAL, what, err);
+		return pen__fail_in(at, k->name, P_CONFLICT, what, err);
 	}
 	if (had && had->rank != k->rank)
-		pen__settings_note(s,
-				   "%s is given by two names; that of %s "
-				   "counts",
-				   k->name,
-				   had->rank > k->rank ? had->origin
-						       : at->origin);
+		pen__settings_note(
+			s, "%s is set under two names; the one at %s is used",
+			k->name,
+			had->rank > k->rank ? had->origin : at->origin);
 	if (had && had->rank > k->rank) {
 		pen__free(value);
 		return 0;
@@ -177,7 +174,7 @@ static int store(struct pen_settings *s, const struct pen_config_key *k,
 
 /* --- values --- */
 
-/* Values that mean another one. */
+/* Aliases of values. */
 static const struct {
 	const char *key, *from, *to;
 } words[] = {
@@ -193,7 +190,7 @@ static const struct {
 	{ "profiling.profiler", "false", "none" },
 };
 
-/* 0x1F, 0o17, 017, 0b1 as decimal; false when it is none of them. */
+/* Converts 0x1F, 0o17, 017 and 0b1 to decimal; false for anything else. */
 static bool based(const char *s, char out[NUMBER_MAX])
 {
 	const char *p = s + (*s == '-' || *s == '+');
@@ -218,7 +215,7 @@ static bool based(const char *s, char out[NUMBER_MAX])
 	return true;
 }
 
-/* 1e3 and 8.0 where a whole number is wanted. */
+/* Converts 1e3 and 8.0 where an integer is expected. */
 static void whole(char num[NUMBER_MAX])
 {
 	const bool minus = *num == '-';
@@ -233,8 +230,8 @@ static void whole(char num[NUMBER_MAX])
 		 (unsigned long long)v);
 }
 
-/* A number of n bytes as the table takes it; what is too long to be one is
- * left for the table to refuse. */
+/* Converts a number of n bytes; text too long to be a number is left for the
+ * table to reject. */
 static void put_number(const struct pen_opt *o, const char *s, size_t n,
 		       struct pen_text *t)
 {
@@ -253,7 +250,7 @@ static void put_number(const struct pen_opt *o, const char *s, size_t n,
 	if (!based(num, num)) {
 		if (o->type == PEN_OPT_INT || o->type == PEN_OPT_LIST)
 			whole(num);
-		/* lengths may be fractions of bytes, and may have units */
+		/* lengths may be fractions and may have units */
 		if (o->type == PEN_OPT_DOUBLE && to &&
 		    isalpha((unsigned char)num[to - 1]) &&
 		    pen__starts_with(o->name, "dataset.record_length") &&
@@ -264,7 +261,7 @@ static void put_number(const struct pen_opt *o, const char *s, size_t n,
 	pen__text_put(t, num, strlen(num));
 }
 
-/* Each number of a list on its own. */
+/* Converts each number of a list. */
 static void put_numbers(const struct pen_opt *o, const char *s,
 			struct pen_text *t)
 {
@@ -279,7 +276,7 @@ static void put_numbers(const struct pen_opt *o, const char *s,
 	}
 }
 
-/* As the choices spell it, when it is one of them. */
+/* Returns the spelling of the table if s is a choice. */
 static const char *choice(const struct pen_opt *o, const char *s)
 {
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -318,7 +315,7 @@ static bool takes_list(const struct pen_opt *o)
 	       pen__starts_with(o->name, "dataset.parquet.");
 }
 
-/* Tried out on a configuration nobody sees. */
+/* Validates a value with a scratch configuration. */
 static int try_out(const struct pen_opt *o, const char *value,
 		   struct pen_err *err)
 {
@@ -331,7 +328,7 @@ static int try_out(const struct pen_opt *o, const char *value,
 	return rc;
 }
 
-/* The value as the table takes it, to be freed. */
+/* Converts and validates a value; the caller frees *out. */
 static int known_value(const struct pen_opt *o,
 		       const struct pen_config_value *v, char **out,
 		       struct pen_err *err)
@@ -341,12 +338,13 @@ static int known_value(const struct pen_opt *o,
 	int rc;
 
 	if (v->list && !takes_list(o))
-		return pen__fail(err, PEN_EINVAL, o->name,
-				 "takes one value, not a list: '%.80s'", s);
+		return pen__fail(err, P_BAD_VALUE, o->name,
+				 "'%.80s' is a list; specify a single value",
+				 s);
 	if (o->type != PEN_OPT_STR && strstr(s, "${"))
-		return pen__fail(err, PEN_EINVAL, o->name,
-				 "is '%.80s', but ${...} is resolved in text "
-				 "only",
+		return pen__fail(err, P_BAD_VALUE, o->name,
+				 "'%.80s' cannot be resolved; ${...} works in "
+				 "text values only",
 				 s);
 	pen__text_put(&t, "", 0);
 	if (v->null)
@@ -362,7 +360,8 @@ static int known_value(const struct pen_opt *o,
 	return rc;
 }
 
-/* A value that is not in the table: the loader's are tried out on one. */
+/* A key that is not in the table: those of the loader are validated by a spec.
+ */
 static int free_value(const char *key, const struct pen_config_value *v,
 		      char **out, struct pen_err *err)
 {
@@ -382,7 +381,7 @@ static int free_value(const char *key, const struct pen_config_value *v,
 	return *out ? 0 : pen__fail_nomem(err, key, strlen(v->text));
 }
 
-/* --- keys that are none, or not as they were --- */
+/* --- unknown and old keys --- */
 
 static int fail_unknown(struct pen_settings *s, const char *name,
 			const struct pen_place *at, struct pen_err *err)
@@ -395,7 +394,7 @@ static int fail_unknown(struct pen_settings *s, const char *name,
 			 near ? "did you mean "
 			      : "see `penstock config --help`",
 			 near ? near : "", near ? "?" : "");
-		return pen__fail_in(at, name, PEN_EINVAL, what, err);
+		return pen__fail_in(at, name, P_UNKNOWN_NAME, what, err);
 	}
 	pen__settings_note(s, "unknown key %s is ignored%s%s%s", name,
 			   near ? "; did you mean " : "", near ? near : "",
@@ -410,21 +409,22 @@ int pen__setting_refuse(struct pen_settings *s, const char *name,
 	char *dot;
 
 	if (pen__key_is_section(name))
-		return pen__fail_in(at, name, PEN_EINVAL,
-				    "is a section; it takes `key: value` lines",
-				    err);
+		return pen__fail_in(
+			at, name, P_BAD_VALUE,
+			"a section; write `key: value` lines below it", err);
 	snprintf(above, sizeof(above), "%s", name);
 	dot = strrchr(above, '.');
 	if (dot)
 		*dot = '\0';
 	if (dot && pen__opt_find(pen__config_opts, above) &&
 	    !pen__key_is_section(above))
-		return pen__fail_in(at, above, PEN_EINVAL,
-				    "takes one value, not a map", err);
+		return pen__fail_in(at, above, P_BAD_VALUE,
+				    "a map where a single value is expected",
+				    err);
 	return fail_unknown(s, name, at, err);
 }
 
-/* Classes are Python: what they would do cannot be done here. */
+/* Python classes cannot run here. */
 static bool is_plugin(const struct pen_config_key *k,
 		      const struct pen_config_value *v)
 {
@@ -446,12 +446,12 @@ static int refuse_plugin(struct pen_settings *s, const char *key,
 			 const struct pen_place *at, struct pen_err *err)
 {
 	if (!s->lenient)
-		return pen__fail_in(at, key, PEN_ENOTSUP,
-				    "Python plug-ins cannot be run; what is "
-				    "built in is listed by `penstock formats` "
-				    "and `penstock stores`",
-				    err);
-	pen__settings_note(s, "%s is ignored: Python plug-ins cannot be run",
+		return pen__fail_in(
+			at, key, P_UNSUPPORTED_FEATURE,
+			"Python plug-ins cannot run here; `penstock formats` "
+			"and `penstock stores` list what is built in",
+			err);
+	pen__settings_note(s, "%s is ignored: Python plug-ins cannot run here",
 			   key);
 	return 0;
 }
@@ -466,7 +466,7 @@ static bool is_switch(const struct pen_config_value *v)
 	return v->null || v->list || !pen__opt_set(opt, &b, "v", v->text, NULL);
 }
 
-/* Old settings that became two, or none. 1: it was not one of them. */
+/* Old settings that became two, or none. 1: not one of them. */
 static int set_old(struct pen_settings *s, const char *key,
 		   const struct pen_config_value *v, const struct pen_place *at,
 		   struct pen_err *err)
@@ -476,14 +476,16 @@ static int set_old(struct pen_settings *s, const char *key,
 	int rc = 0;
 
 	if (!strcmp(key, "workflow.profiling") && !is_switch(v)) {
-		pen__settings_note(s, "workflow.profiling is yes or no now; "
-				      "profiling.profiler says which");
+		pen__settings_note(s,
+				   "workflow.profiling is now true or false; "
+				   "profiling.profiler selects the profiler");
 		rc = pen__setting_put(s, "profiling.profiler", v, at, err);
 		return rc ? rc : pen__setting_put(s, key, &yes, at, err);
 	}
 	if (!strcmp(key, "data_loader.prefetch")) {
-		pen__settings_note(s, "data_loader.prefetch is gone; "
-				      "reader.prefetch_size says how many");
+		pen__settings_note(
+			s, "data_loader.prefetch no longer exists; "
+			   "reader.prefetch_size sets the prefetch depth");
 		if (!strcasecmp(v->text, "false"))
 			rc = pen__setting_put(s, "reader.prefetch_size", &none,
 					      at, err);
@@ -516,10 +518,10 @@ int pen__setting_put(struct pen_settings *s, const char *key,
 	if (rc <= 0)
 		return rc;
 	if (!pen__key_resolve(key, &k))
-		return pen__fail_in(at, "key", PEN_EINVAL,
-				    "is longer than any key", err);
+		return pen__fail_in(at, "key", P_TOO_LONG,
+				    "the name is longer than any key", err);
 	if (!k.opt && pen__starts_with(k.name, "hydra.")) {
-		pen__settings_note(s, "%s is Hydra's own and has no effect",
+		pen__settings_note(s, "%s belongs to Hydra and has no effect",
 				   k.name);
 		return 0;
 	}
@@ -530,6 +532,6 @@ int pen__setting_put(struct pen_settings *s, const char *key,
 		return refuse_plugin(s, k.name, at, err);
 	rc = k.free ? free_value(k.name, v, &value, &why)
 		    : known_value(k.opt, v, &value, &why);
-	return rc ? pen__fail_in(at, k.name, rc, why.msg, err)
+	return rc ? pen__fail_in(at, k.name, why.number, why.msg, err)
 		  : store(s, &k, value, at, err);
 }

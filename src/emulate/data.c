@@ -1,8 +1,8 @@
 /*
- * Finding a workload's files and opening a loader on them.
+ * Finds the files of a workload and opens a loader on them.
  *
  * The emulated accelerators of a process share one loader and take its batches
- * in turn, so that all of them together read every sample once.
+ * in turn, so that together they read every sample once.
  */
 #include "emulate/data.h"
 
@@ -22,8 +22,8 @@
 #include "emulate/draw.h"
 #include "make/maker.h"
 
-/* All files of a split, sorted by path; those of a run that others follow are
- * listed once. */
+/* Lists all files of a split, sorted by path; once for several runs that share
+ * r->opened. */
 static int list_split(struct pen_run *r, enum pen_split split,
 		      struct pen_there **out, char dir[4096],
 		      struct pen_err *err)
@@ -58,7 +58,7 @@ static int by_name(const void *a, const void *b, void *set)
 	return d ? d : (x > y) - (x < y);
 }
 
-/* The first n files in the order of their names, one path each. */
+/* Adds the first n files, ordered by name. */
 static int add_first(struct pen_spec *spec, const struct pen_there *set,
 		     uint64_t n, struct pen_err *err)
 {
@@ -94,14 +94,13 @@ static int add_files(struct pen_run *r, struct pen_spec *spec,
 	if (!rc)
 		n = pen__there_n(set);
 	if (!rc && n < want)
-		rc = pen__fail(
-			err, PEN_ENOTFOUND, dir,
-			"Not enough %s dataset is found: %llu %s files, %llu "
-			"are wanted; generate them with "
-			"++workload.workflow.generate_data=True",
-			train ? "training" : "evaluation",
-			(unsigned long long)n, c->dataset.format,
-			(unsigned long long)want);
+		rc = pen__fail(err, P_MISSING_DATA, dir,
+			       "Not enough %s dataset is found: %llu %s files "
+			       "of %llu; generate them with "
+			       "++workload.workflow.generate_data=True",
+			       train ? "training" : "evaluation",
+			       (unsigned long long)n, c->dataset.format,
+			       (unsigned long long)want);
 	if (!rc && n > want)
 		pen__log_warn(&r->log,
 			      "Number of files for %s in %s (%llu) is more "
@@ -116,7 +115,7 @@ static int add_files(struct pen_run *r, struct pen_spec *spec,
 	return rc;
 }
 
-/* Preprocessing emulated: the worker is busy for so long with each sample. */
+/* Emulates preprocessing: the worker is busy for this long with each sample. */
 static void preprocess(void *arg, uint32_t worker, uint32_t n)
 {
 	struct pen_data *d = arg;
@@ -153,15 +152,15 @@ int pen__fail_no_step(const char *where, uint64_t samples, uint64_t batch,
 		      unsigned world, struct pen_err *err)
 {
 	if (world == 1)
-		return pen__fail(err, PEN_EINVAL, where,
-				 "has only %s, less than a batch of %s: more "
-				 "files, or a smaller batch",
+		return pen__fail(err, P_TOO_FEW_SAMPLES, where,
+				 "only %s, less than a batch of %s; use "
+				 "more files or a smaller batch",
 				 pen__show_counted(samples, "sample").s,
 				 pen__show_grouped(batch).s);
-	return pen__fail(err, PEN_EINVAL, where,
-			 "has only %s, less than a batch of %s for each of %u "
-			 "accelerators: more files, a smaller batch or fewer "
-			 "accelerators",
+	return pen__fail(err, P_TOO_FEW_SAMPLES, where,
+			 "only %s, less than a batch of %s for each of %u "
+			 "accelerators; use more files, a smaller batch or "
+			 "fewer accelerators",
 			 pen__show_counted(samples, "sample").s,
 			 pen__show_grouped(batch).s, world);
 }
@@ -169,14 +168,14 @@ int pen__fail_no_step(const char *where, uint64_t samples, uint64_t batch,
 int pen__fail_few_steps(const struct pen_config *c, uint64_t steps,
 			struct pen_err *err)
 {
-	return pen__fail(err, PEN_EINVAL, "train.total_training_steps",
+	return pen__fail(err, P_TOO_FEW_SAMPLES, "train.total_training_steps",
 			 "Only have enough data for %s but %lld wanted",
 			 pen__show_counted(steps, "step").s,
 			 (long long)c->train.total_training_steps);
 }
 
-/* Not even one step: an error, but DLIO calls it a success, and who asks for
- * its ways gets a warning. */
+/* Not enough data for one step is an error, but DLIO treats it as success: the
+ * dlio_benchmark command only warns. */
 static int no_step(const struct pen_data *d, struct pen_run *r,
 		   enum pen_split split, struct pen_err *err)
 {
@@ -194,7 +193,7 @@ static int no_step(const struct pen_data *d, struct pen_run *r,
 	return why.code;
 }
 
-/* Steps of an epoch: what all accelerators can take alike. */
+/* Steps per epoch: the number that every accelerator can run. */
 static int count_steps(struct pen_data *d, struct pen_run *r,
 		       enum pen_split split, struct pen_err *err)
 {
@@ -214,8 +213,8 @@ static int count_steps(struct pen_data *d, struct pen_run *r,
 	return 0;
 }
 
-/* The files of a split in a new spec: listed, or as an earlier run found
- * them. */
+/* Creates a spec with the files of a split: listed, or as found by an earlier
+ * run. */
 static int open_spec(struct pen_spec **s, struct pen_run *r,
 		     enum pen_split split, struct pen_err *err)
 {
@@ -323,8 +322,8 @@ static int drop_all(struct pen_run *r, char *how, size_t cap,
 	if (!sys)
 		return 0;
 	return pen__fail_sys(err, sys, "reader.page_cache",
-			     "drop_all needs root; use drop, which drops the "
-			     "data set's files only");
+			     "drop_all needs root; use drop, which drops only "
+			     "the files of the data set");
 }
 
 static int drop_files(struct pen_run *r, const struct pen_there *set,

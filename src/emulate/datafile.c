@@ -1,14 +1,14 @@
 /*
- * Writing one file of a data set as DLIO's generators do: which fields, which
- * axis counts the samples, which options of the format. Its bytes are a
- * function of the seed and the file's number.
+ * Writes one file of a data set like the generators of DLIO: the same fields,
+ * sample axis and format options. Its bytes are a function of the seed and the
+ * number of the file.
  *
- * npy and npz have the samples along the last axis. Such a file is made as one
- * array, not as samples that are then turned: any bytes are as random as any
- * others, and so nothing has to be held in memory.
+ * npy and npz files have the samples along the last axis. They are generated as
+ * one array instead of samples to transpose: any bytes are equally random, and
+ * nothing has to be kept in memory.
  *
- * Refuses compression the format does not have, where DLIO writes files it
- * cannot read or ignores the setting.
+ * Rejects compression that a format does not have, where DLIO writes files that
+ * it cannot read or ignores the setting.
  */
 #include "emulate/datafile.h"
 
@@ -27,8 +27,8 @@ static bool is(const struct pen_datafile *d, const char *format)
 
 /* ---- options ---- */
 
-/* Values are far from filling the room there is; one that does not fit is a
- * fault of this file, and the format would say that it is wrong. */
+/* Values are far smaller than the buffer; one that does not fit is a bug in
+ * this file, and the format would report a missing option. */
 static void option(struct pen_datafile *d, const char *key, const char *fmt,
 		   ...) __attribute__((format(printf, 3, 4)));
 static void option(struct pen_datafile *d, const char *key, const char *fmt,
@@ -95,9 +95,9 @@ static int set_options(struct pen_datafile *d, struct pen_err *err)
 					     pack == PEN_COMPRESS_LZF));
 
 	if (!fits)
-		return pen__fail(err, PEN_EINVAL, "dataset.compression",
-				 "%s files are not compressed this way: hdf5 "
-				 "takes gzip and lzf, npz takes zip",
+		return pen__fail(err, P_CONFLICT, "dataset.compression",
+				 "not available in %s files; use gzip or lzf "
+				 "with hdf5, zip with npz",
 				 d->format);
 	d->packed = pack != PEN_COMPRESS_NONE;
 	if (is(d, "npy") || is(d, "npz"))
@@ -115,7 +115,8 @@ static int set_options(struct pen_datafile *d, struct pen_err *err)
 	} else if (is(d, "csv")) {
 		option(d, "header", "no");
 	} else if (is(d, "png")) {
-		option(d, "level", "1"); /* noise has no more to give */
+		option(d, "level",
+		       "1"); /* noise does not compress any better */
 		option(d, "filter", "false");
 	}
 	if (is(d, "png") || is(d, "jpeg"))
@@ -128,17 +129,20 @@ static int check_values(const struct pen_datafile *d, struct pen_err *err)
 	const double share = d->l->c->dataset.compressibility;
 
 	if (d->l->dtype == PEN_F80 || d->l->dtype == PEN_C160)
-		return pen__fail(err, PEN_ENOTSUP,
-				 "dataset.record_element_type",
-				 "%s cannot be made; float64 and complex128 "
-				 "can",
-				 pen_dtype_name(d->l->dtype));
+		return pen__fail(
+			err, P_UNSUPPORTED_TYPE, "dataset.record_element_type",
+			"cannot generate %s; use float64 or complex128",
+			pen_dtype_name(d->l->dtype));
 	if (!(share >= 0 && share < 1))
-		return pen__fail(err, PEN_EINVAL, "dataset.compressibility",
-				 "%g is not a share from 0 to below 1", share);
+		return pen__fail(
+			err, P_BAD_VALUE, "dataset.compressibility",
+			"%g is out of range; use at least 0 and less than 1",
+			share);
 	if (!pen__format_writes(d->format))
-		return pen__fail(err, PEN_ENOTSUP, "dataset.format",
-				 "%s can only be read", d->format);
+		return pen__fail(
+			err, P_UNSUPPORTED_FEATURE, "dataset.format",
+			"%s is a read-only format and cannot be generated",
+			d->format);
 	return 0;
 }
 
@@ -154,7 +158,7 @@ int pen__datafile_init(struct pen_datafile *d, const struct pen_data_layout *l,
 	};
 	rc = check_values(d, err);
 	d->synth.zeros = pen__synth_zeros(l->c->dataset.compressibility);
-	d->synth.unit = is(d, "csv"); /* text is not noise anyway */
+	d->synth.unit = is(d, "csv"); /* text is not incompressible anyway */
 	if (!rc)
 		rc = set_options(d, err);
 	if (!rc)
@@ -174,8 +178,8 @@ void pen__datafile_fini(struct pen_datafile *d)
 
 /* ---- one file ---- */
 
-/* Text has no halves: each becomes the float32 of its value, from the back,
- * since they share the room. */
+/* CSV has no half precision: converts each value to float32 in place, starting
+ * at the end. */
 static void widen_halves(uint8_t *p, size_t n)
 {
 	while (n--) {
@@ -198,7 +202,7 @@ struct made {
 	uint64_t i;
 };
 
-/* Field 0 is the file's noise; labels are zeros. */
+/* Field 0 is noise; labels are zeros. */
 static int make_part(const struct pen_table *t, uint32_t field, uint64_t off,
 		     size_t n, void *to, struct pen_err *err)
 {
@@ -237,8 +241,8 @@ void pen__datafile_table(const struct pen_datafile *d, uint64_t i,
 		field[0].shape[field[0].ndim++] = n;
 	if (is(d, "csv") && l->dtype == PEN_F16)
 		field[0].dtype = PEN_F32;
-	/* record_dims that begin with 1 lose it; parts of a record that do, in
-	 * the format */
+	/* a leading 1 of record_dims is not stored; the format does the same
+	 * for parts of a record */
 	if (is(d, "hdf5") && l->c->dataset.record_dims.n &&
 	    l->c->dataset.hdf5_num_dset <= 1 && field[0].shape[0] == 1) {
 		field[0].ndim--;
@@ -247,7 +251,7 @@ void pen__datafile_table(const struct pen_datafile *d, uint64_t i,
 	}
 }
 
-/* A synthetic file holds its number, which is an option of the format. */
+/* A synthetic file contains its number, which is an option of the format. */
 static int open_numbered(const struct pen_datafile *d, uint64_t i,
 			 struct pen_maker **out, struct pen_err *err)
 {
@@ -287,7 +291,7 @@ int pen__datafile_write(const struct pen_datafile *d, uint64_t i,
 	return rc;
 }
 
-/* Rounded up to blocks, as nearly every file system does. */
+/* Rounded up to blocks, as in most file systems. */
 uint64_t pen__datafile_size(const struct pen_datafile *d, uint64_t i)
 {
 	const double share = d->l->c->dataset.compressibility;

@@ -1,8 +1,8 @@
 /*
- * Is the file that is there the one that would be made? Its header is read
- * through its format and what it says compared: type, shape, number of
- * samples. Formats whose files say less are compared by size. Nothing is
- * decoded, so this is cheap; and damage inside the data is not found.
+ * Checks whether an existing file is the one that would be generated: its
+ * format reads the header, and type, shape and number of samples are compared.
+ * Formats with less information are compared by size. Nothing is decoded, so
+ * this is cheap, but damage inside the data is not detected.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "emulate/datafile.h"
 
-#define MOST_OF_EXAMPLE 256 /* bytes of a tf.train.Example around its data */
+#define MOST_OF_EXAMPLE 256 /* maximum overhead of a tf.train.Example */
 
 /* ---- comparing ---- */
 
@@ -25,9 +25,9 @@ static bool same_shape(const struct pen_field *a, const struct pen_field *b)
 }
 
 /*
- * Whether it is compressed or not, as it should be. A deflated member of npz
- * is not as long as what is in it. In hdf5 a chunk that would not shrink is
- * kept as it is, so that a file to be compressed may have none that are.
+ * True if the file is compressed as configured. A deflated npz member differs
+ * in size from its content. HDF5 stores chunks that would not shrink
+ * uncompressed, so that a file may have no compressed chunk.
  */
 static bool same_packing(const struct pen_datafile *d, const struct pen_look *f)
 {
@@ -38,7 +38,7 @@ static bool same_packing(const struct pen_datafile *d, const struct pen_look *f)
 	return packed == d->packed || (d->packed && !strcmp(d->format, "hdf5"));
 }
 
-/* What num_dset leaves of a record in each data set. */
+/* The shape of a record in each of num_dset data sets. */
 static void cut(const struct pen_datafile *d, struct pen_field *x)
 {
 	const int64_t parts = (int64_t)d->l->c->dataset.hdf5_num_dset;
@@ -59,7 +59,7 @@ static bool same_fields(const struct pen_datafile *d, const struct pen_look *f,
 	const bool npz = !strcmp(d->format, "npz");
 	const struct pen_field *x = &f->field[0];
 
-	if (!strcmp(d->format, "csv")) { /* a row of columns, of any type */
+	if (!strcmp(d->format, "csv")) { /* one row of columns of any type */
 		uint64_t n = 1;
 
 		for (uint32_t k = 0; k < want->ndim; k++)
@@ -93,7 +93,7 @@ static bool same_header(const struct pen_datafile *d, uint64_t i,
 	pen__datafile_table(d, i, want, &t);
 	if (!pen__maker_look(d->maker, path, &f) || f.nsamples != t.nsamples)
 		return false;
-	if (is_indexed(d)) /* says how long samples are, no more */
+	if (is_indexed(d)) /* contains only the length of samples */
 		return f.size == pen__layout_bytes(d->l, i) &&
 		       f.field[0].max_bytes * t.nsamples == f.size;
 	return same_fields(d, &f, want);
@@ -101,8 +101,8 @@ static bool same_header(const struct pen_datafile *d, uint64_t i,
 
 /* ---- formats compared by size ---- */
 
-/* The first n bytes of a regular file, whose size is *size; false: it has
- * fewer. */
+/* Reads the first n bytes and the size of a regular file; false if it is
+ * shorter. */
 static bool read_head(const char *path, void *buf, size_t n, uint64_t *size)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -137,8 +137,8 @@ static unsigned digits(uint64_t v)
 	return n;
 }
 
-/* All records have one length, so the first tells the rest, and what the
- * lines of the index have to be. */
+/* All records have the same length, so the first one determines the rest, and
+ * the size of the index. */
 static bool same_records(const struct pen_datafile *d, uint64_t i,
 			 const char *file)
 {

@@ -1,10 +1,11 @@
 /*
- * The files DLIO leaves behind, in its layout, for the programs that read
- * them: {rank}_output.json and {rank}_per_epoch_stats.json, where a rank is an
- * accelerator, and summary.json. Where DLIO's formula is wrong, its key has
- * what its name says and `dlio_` has DLIO's figure (docs/method.md). Sizes are
- * DLIO's: train_io_* counts records as configured, checkpoint_size_GB what
- * DLIO counts; train_read_* and checkpoint_written_GB have the bytes moved.
+ * The output files of DLIO, in its layout, for programs that read them:
+ * {rank}_output.json and {rank}_per_epoch_stats.json, where a rank is an
+ * accelerator, and summary.json. Where the formula of DLIO is wrong, its key
+ * has the correct figure and the key with `dlio_` has that of DLIO
+ * (docs/method.md). Sizes are those of DLIO: train_io_* counts records as
+ * configured, checkpoint_size_GB the tensors that DLIO counts; train_read_* and
+ * checkpoint_written_GB are the bytes actually moved.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ int pen__hosts_gather(const struct pen_record *r, struct pen_rank_host **all,
 	mine->local_rank = comm->local_rank;
 	mine->naccel = r->naccel;
 	rc = pen__comm_gather(r->comm, mine, sizeof(*mine), &got, len, err);
-	rc = pen__comm_agree(r->comm, rc, err); /* rank 0 alone may fail */
+	rc = pen__comm_agree(r->comm, rc, err); /* only rank 0 may fail */
 	if (rc)
 		pen__free(got);
 	else
@@ -49,7 +50,7 @@ done:
 	return rc;
 }
 
-/* What `accels` accelerators read in an epoch, as DLIO counts it. */
+/* Bytes that `accels` accelerators read per epoch, as DLIO counts them. */
 static double data_of(const struct pen_record *r, double accels)
 {
 	const struct pen_config *c = r->c;
@@ -60,7 +61,7 @@ static double data_of(const struct pen_record *r, double accels)
 	       (double)r->record_bytes;
 }
 
-/* What those of a host read. */
+/* Bytes that the accelerators of a host read per epoch. */
 static double data_of_host(const struct pen_record *r,
 			   const struct pen_rank_host *all, int node)
 {
@@ -104,7 +105,7 @@ static unsigned last_epoch(const struct pen_record *r)
 	return last;
 }
 
-/* The epoch's own mark, or what its phases say. */
+/* Finds start and end of an epoch from its mark, or else from its phases. */
 static bool find_epoch(const struct pen_record *r, unsigned epoch,
 		       struct pen_epoch_mark *m)
 {
@@ -375,7 +376,7 @@ static void put_checkpoints(struct pen_text *t, const struct pen_record *r,
 		      (double)r->checkpoint_bytes / GIB);
 }
 
-/* One value of every host, in the order of nodes. */
+/* One value per host, ordered by node. */
 static void put_hosts(struct pen_text *t, const char *key,
 		      const struct pen_record *r,
 		      const struct pen_rank_host *all)
@@ -437,7 +438,7 @@ static void summary_json(struct pen_text *t, const struct pen_record *r,
 	pen__json_close(t, '}');
 }
 
-/* --- all of them --- */
+/* --- all files --- */
 
 static int save_accels(const struct pen_record *r, const char *dir,
 		       struct pen_err *err)

@@ -7,19 +7,19 @@
 
 #include "base/clock.h"
 
-/* Seconds; no step is longer, so that times in nanoseconds fit. */
+/* Seconds; an upper limit, so that nanoseconds fit in 64 bits. */
 #define LONGEST 1e9
 /*
- * The kernel wakes a thread late, by some tens of microseconds, and by hundreds
- * where a virtual CPU was idle: this long before the time the thread is awake
- * and looks at the clock instead. How late it was lately is learnt; an eighth
- * of the wait is the most that is given to that.
+ * The kernel wakes a thread late, by tens of microseconds, and by hundreds if a
+ * virtual CPU was idle. The thread therefore wakes this much earlier and then
+ * polls the clock. The delay is learnt from recent wake-ups; at most an eighth
+ * of the wait is spent polling.
  */
 #define EARLY_NS 60000
 #define EARLY_MOST_NS 400000
 static _Thread_local uint64_t late_ns;
 
-/* Uniform in (0, 1): a logarithm of it is finite. */
+/* Uniform in (0, 1), so that its logarithm is finite. */
 static double open_unit(struct pen_rng *r)
 {
 	return ((double)(pen__rng_u64(r) >> 12) + 0.5) * 0x1p-52;
@@ -32,7 +32,8 @@ static double normal(struct pen_rng *r)
 	return sqrt(-2 * log(a)) * cos(6.283185307179586 * b);
 }
 
-/* Marsaglia and Tsang's squeeze; below one by the usual power of a uniform. */
+/* Method of Marsaglia and Tsang; shapes below 1 are boosted by a power of a
+ * uniform. */
 static double gamma_draw(struct pen_rng *r, double shape)
 {
 	double d, c, boost = 1;
@@ -56,8 +57,8 @@ static double gamma_draw(struct pen_rng *r, double shape)
 	}
 }
 
-/* By products of uniforms, a piece of at most 500 at a time so that nothing
- * underflows: Poisson variables add up. */
+/* Product of uniforms, in steps of at most 500 to avoid underflow: Poisson
+ * variables add up. */
 static double poisson(struct pen_rng *r, double lam)
 {
 	double n = 0;
@@ -95,7 +96,7 @@ double pen__time_draw(const struct pen_time_spec *t, struct pen_rng *r)
 	return fmin(fabs(v), LONGEST);
 }
 
-/* What is below zero counts as above, as in a draw. */
+/* Negative values are mirrored, as in pen__time_draw(). */
 static double normal_mean(double mean, double sd)
 {
 	double z = mean / sd;
@@ -134,9 +135,9 @@ void pen__wait_init(void)
 	struct sched_param p = { .sched_priority = 1 };
 
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-	/* An accelerator keeps its time however busy the CPUs are. Without the
-	 * right to this it takes its turn; threads it starts are not affected
-	 * either way. */
+	/* An emulated accelerator must keep its time on busy CPUs. Without the
+	 * privilege it runs with normal priority; threads that it starts are
+	 * not affected. */
 	(void)!sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p);
 }
 
@@ -170,7 +171,7 @@ void pen__wait_until(uint64_t ns)
 		struct timespec t = { .tv_sec = (time_t)(to / 1000000000),
 				      .tv_nsec = (long)(to % 1000000000) };
 
-		/* a signal ends it early: the caller looks and comes back */
+		/* interrupted by a signal: the caller checks and calls again */
 		if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
 			return;
 		learn(pen__now_ns() - to);

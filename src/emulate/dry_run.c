@@ -1,8 +1,9 @@
-/* What a run would do, without doing any of it: for --dry-run. */
+/* Computes what a run would do, for --dry-run. */
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/show.h"
 #include "emulate/data.h"
 #include "emulate/draw.h"
 #include "make/synth.h"
@@ -14,7 +15,7 @@ uint64_t pen__run_times(uint64_t epochs, uint64_t first, uint64_t every)
 	return epochs < first ? 0 : (epochs - first) / every + 1;
 }
 
-/* As much as there is, when it is more than a number holds. */
+/* Saturating multiplication. */
 static uint64_t times(uint64_t a, uint64_t b)
 {
 	uint64_t n;
@@ -37,7 +38,7 @@ static void count_files(struct pen_plan_figures *p,
 	}
 }
 
-/* Bytes of a sample as the model gets it. */
+/* Bytes per sample passed to the model. */
 static uint64_t row_bytes(const struct pen_config *c,
 			  const struct pen_data_layout *l)
 {
@@ -58,8 +59,7 @@ static uint64_t row_bytes(const struct pen_config *c,
 		     : 0;
 }
 
-/* Bytes of `used` samples of a split that has n; none is read when samples
- * come out of nothing. */
+/* Bytes of `used` samples out of n; 0 if samples are generated in memory. */
 static uint64_t share_of(const struct pen_data_layout *l, enum pen_split split,
 			 uint64_t used, uint64_t n)
 {
@@ -109,7 +109,7 @@ static void plan_training(const struct pen_config *c,
 	p->memory_bytes = times(p->batch_bytes, (ahead + 2) * c->accelerators);
 }
 
-/* That are written while training for so many steps an epoch. */
+/* Number of checkpoints written during training with `steps` per epoch. */
 static uint64_t checkpoints_in(const struct pen_config *c, uint64_t steps)
 {
 	int64_t by_step = c->checkpoint.steps_between;
@@ -160,13 +160,14 @@ static void miss_checkpoints(const struct pen_config *c, uint64_t steps,
 	pen__text_add(t, "No checkpoint is written: ");
 	if (by_step >= 0)
 		pen__text_add(t,
-			      "checkpoint.steps_between_checkpoints is %lld, "
-			      "and an epoch has %llu steps\n",
-			      (long long)by_step, (unsigned long long)steps);
+			      "checkpoint.steps_between_checkpoints is %lld "
+			      "and an epoch has %s\n",
+			      (long long)by_step,
+			      pen__show_counted(steps, "step").s);
 	else
 		pen__text_add(t,
-			      "checkpoint.checkpoint_after_epoch is %llu, and "
-			      "train.epochs %llu\n",
+			      "checkpoint.checkpoint_after_epoch is %llu and "
+			      "train.epochs is %llu\n",
 			      (unsigned long long)c->checkpoint.after_epoch,
 			      (unsigned long long)c->train.epochs);
 }
@@ -176,14 +177,14 @@ static void miss_evaluations(const struct pen_config *c, struct pen_text *t)
 	if (!c->workflow.evaluation)
 		return;
 	if (!c->dataset.num_files_eval)
-		pen__text_add(t, "Nothing is evaluated: "
-				 "dataset.num_files_eval is 0\n");
+		pen__text_add(
+			t,
+			"No evaluation is run: dataset.num_files_eval is 0\n");
 	else if (c->evaluation.eval_after_epoch > c->train.epochs)
 		pen__text_add(
 			t,
-			"Nothing is evaluated: "
-			"evaluation.eval_after_epoch is %llu, and "
-			"train.epochs %llu\n",
+			"No evaluation is run: evaluation.eval_after_epoch is "
+			"%llu and train.epochs is %llu\n",
 			(unsigned long long)c->evaluation.eval_after_epoch,
 			(unsigned long long)c->train.epochs);
 }
@@ -198,7 +199,7 @@ void pen__run_misses(const struct pen_config *c, uint64_t steps,
 	if (!c->workflow.train)
 		return;
 	if (!c->train.epochs) {
-		pen__text_add(t, "Nothing is trained: train.epochs is 0\n");
+		pen__text_add(t, "No training is run: train.epochs is 0\n");
 		return;
 	}
 	miss_checkpoints(c, steps, t);
@@ -208,10 +209,10 @@ void pen__run_misses(const struct pen_config *c, uint64_t steps,
 		block = (uint64_t)c->checkpoint.steps_between;
 	if (block && (head >= block || tail >= block - head))
 		pen__text_add(t,
-			      "All steps count (%llu): "
+			      "No steps are excluded from the figures: "
 			      "output.metric.exclude_start_steps and "
-			      "exclude_end_steps would leave none\n",
-			      (unsigned long long)block);
+			      "exclude_end_steps would leave none of %s\n",
+			      pen__show_counted(block, "step").s);
 }
 
 int pen__run_plan_check(const struct pen_run *r, unsigned world,

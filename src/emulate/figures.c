@@ -1,9 +1,8 @@
 /*
- * The job's figures. One rank's share of every figure is put into rows of
- * numbers, the rows of all ranks are joined by sum and by maximum, and what is
- * reported is computed from the joined rows, on every rank alike. So ranks may
- * have any number of accelerators, and a rank that was interrupted earlier
- * simply adds less.
+ * Computes the figures of the job. Each rank fills rows of numbers; the rows of
+ * all ranks are combined by sum and by maximum; the results are computed from
+ * the combined rows, on every rank. So ranks may have any number of
+ * accelerators, and a rank that was interrupted earlier simply adds less.
  */
 #include <math.h>
 #include <string.h>
@@ -14,11 +13,11 @@
 #define MIB (1024.0 * 1024.0)
 #define GIB (1024.0 * MIB)
 
-/* --- one rank's rows --- */
+/* --- rows of one rank --- */
 
-/* An epoch of training: summed over ranks ... */
+/* An epoch of training, summed over ranks; ... */
 enum {
-	E_ACCELS, /* that had a step */
+	E_ACCELS, /* accelerators with at least one step */
 	E_AU,
 	E_RATE,
 	E_DLIO_RATE,
@@ -33,18 +32,18 @@ enum {
 	E_DEVICE_W,
 	E_WRITTEN,
 	E_CPU,
-	E_FIRST, /* first batch */
+	E_FIRST, /* wait for the first batch */
 	E_RANKS,
-	E_CACHED, /* share before, of those who know */
+	E_CACHED, /* cached share before the epoch, of ranks that know it */
 	E_CACHED_N,
 	E_N
 };
-/* an evaluation, */
+/* ... an evaluation; ... */
 enum { V_ACCELS, V_AU, V_RATE, V_STEPS, V_PAYLOAD, V_READ, V_N };
-/* a checkpoint; */
+/* ... a checkpoint. */
 enum { K_BYTES, K_RANK0_S, K_RANK0_START, K_UNVERIFIED, K_EPOCH, K_BLOCK, K_N };
 
-/* all in one go: counts, then rows, then what is joined by maximum. */
+/* All rows in one allocation, then the values that are combined by maximum. */
 struct rows {
 	size_t nepochs, nevals, nsaves, nloads;
 	double *v, *epoch, *eval, *save, *load; /* by sum */
@@ -53,7 +52,7 @@ struct rows {
 	size_t nmax;
 };
 
-/* The row of the i-th phase of a kind. */
+/* The counter of phases of a kind. */
 static size_t *counter(struct rows *w, enum pen_phase_kind kind)
 {
 	return kind == PEN_PHASE_EVAL	? &w->nevals
@@ -151,8 +150,8 @@ static void add_block(struct rows *w, const struct pen_record *r,
 }
 
 /*
- * An accelerator's epoch: AU is the mean of its blocks, weighted by steps;
- * samples/s is all windows' samples over all windows' time. DLIO's takes the
+ * One epoch of an accelerator: AU is the mean of its blocks, weighted by steps;
+ * samples/s is the samples of all windows divided by their time. DLIO uses the
  * weighted mean of rates.
  */
 static void add_accel(double *e, const struct pen_record *r, unsigned epoch,
@@ -248,7 +247,7 @@ static void fill_rows(struct rows *w, const struct pen_record *r)
 			add_accel(w->epoch + (size_t)(e - 1) * E_N, r, e, a);
 }
 
-/* --- what the joined rows say --- */
+/* --- results from the combined rows --- */
 
 static double *take(size_t n, bool *failed)
 {
@@ -286,7 +285,7 @@ static double share_cached(double device, double read)
 	return read > 0 && device < read ? 1 - device / read : 0;
 }
 
-/* samples/s in MiB/s, when so many samples were so many bytes */
+/* Converts samples/s to MiB/s with the mean size of a sample. */
 static double mib_rate(double rate, double bytes, uint64_t samples)
 {
 	return samples ? rate * bytes / (double)samples / MIB : 0;
@@ -347,7 +346,7 @@ static void settle_training(struct pen_figures *f, const struct rows *w,
 	f->throughput_all = pen__mean_of(f->throughput, f->nepochs);
 	f->dlio_throughput_all = pen__mean_of(f->dlio_throughput, f->nepochs);
 	f->io_all = pen__mean_of(f->io_rate, f->nepochs);
-	/* not of each epoch: one reads ahead for the next */
+	/* not per epoch: an epoch prefetches for the next one */
 	f->read_io_all =
 		times(f->throughput_all,
 		      mib_rate(1, (double)f->io.read_bytes, f->samples));
@@ -426,7 +425,7 @@ static int settle_ckpts(struct pen_ckpt_figures *k, const double *row,
 		v[i] = slowest[i];
 		v[n + i] = slowest[i] > 0 ? gib / slowest[i] : 0;
 		v[2 * n + i] = row[K_RANK0_S];
-		/* DLIO divides the size it counts by rank 0's time */
+		/* DLIO divides the size that it counts by the time of rank 0 */
 		gib = r->dlio_checkpoint_bytes / GIB;
 		v[3 * n + i] = row[K_RANK0_S] > 0 ? gib / row[K_RANK0_S] : 0;
 	}
@@ -456,7 +455,7 @@ static int settle(struct pen_figures *f, const struct rows *w,
 	return 0;
 }
 
-/* Counts of up to 2^53 are exact in a double: enough for nanoseconds of
+/* Counts up to 2^53 are exact in a double: enough for the nanoseconds of a
  * hundred days. */
 static int join_hist(struct pen_hist *out, const struct pen_hist *in,
 		     struct pen_comm *comm, struct pen_err *err)
@@ -473,7 +472,7 @@ static int join_hist(struct pen_hist *out, const struct pen_hist *in,
 	v[1] = (double)in->sum;
 	for (size_t i = 0; i < PEN_HIST_N; i++)
 		v[i + 2] = (double)in->bucket[i];
-	/* one maximum serves both ends */
+	/* the negated minimum is also combined by maximum */
 	edge[0] = in->count ? (double)in->max : 0;
 	edge[1] = in->count ? -(double)in->min : -INFINITY;
 	rc = pen__comm_reduce(comm, v, n, PEN_SUM, err);
@@ -492,9 +491,9 @@ done:
 	return rc;
 }
 
-/* --- why they waited --- */
+/* --- verdict --- */
 
-/* Of this rank: all blocks of training. */
+/* Sums the facts of all training blocks of this rank. */
 static void sum_facts(const struct pen_record *r, struct pen_facts *out)
 {
 	bool any = false;

@@ -1,8 +1,9 @@
 /*
- * Making a data set, in steps that all ranks take together: the first makes
- * the folders and removes what a killed run left half done, before any other
- * writes; each looks which of its files are there; the space for the rest is
- * checked; each makes them. Refuses to begin what does not fit the disk.
+ * Generates a data set, in steps that all ranks take together: rank 0 creates
+ * the directories and removes incomplete files of a killed run before any rank
+ * writes; each rank checks which of its files exist; the free space for the
+ * rest is checked; each rank generates its files. Fails early if the data does
+ * not fit on the disk.
  */
 #include "emulate/generate.h"
 
@@ -24,11 +25,11 @@ struct job {
 	struct pen_datafile d;
 	struct pen_synth_run run;
 	uint64_t n;	/* files of this rank */
-	bool *there;	/* each of these */
-	uint64_t space; /* bytes on disk, still needed */
+	bool *there;	/* one per file: it exists */
+	uint64_t space; /* bytes on disk still needed */
 };
 
-/* ---- folders ---- */
+/* ---- directories ---- */
 
 static int make_folder(const char *dir, struct pen_err *err)
 {
@@ -37,25 +38,23 @@ static int make_folder(const char *dir, struct pen_err *err)
 
 	if (pen__make_dirs(dir, 0777, &why)) {
 		int rc = pen__fail_sys(err, why.sys, why.where,
-				       "the folder cannot be made");
+				       "cannot create the directory");
 
 		if (why.sys == ENOENT || why.sys == ENOTDIR)
 			rc = PEN_ENOTFOUND;
-		if (err)
-			err->code = rc;
-		return rc;
+		return pen__err_code(err, rc);
 	}
 	if (stat(dir, &sb) || !S_ISDIR(sb.st_mode))
-		return pen__fail(err, PEN_EINVAL, dir,
-				 "is not a folder, where one is needed: move "
-				 "it away or set dataset.data_folder");
+		return pen__fail(err, P_BAD_VALUE, dir,
+				 "not a directory; remove it or change "
+				 "dataset.data_folder");
 	if (access(dir, W_OK | X_OK))
 		return pen__fail_sys(err, errno, dir,
-				     "files cannot be made there");
+				     "cannot write to the directory");
 	return 0;
 }
 
-/* PREFIX_....PID-N.tmp: a name the posix store gives to files being written. */
+/* PREFIX_....PID-N.tmp: the name that the posix store uses while writing. */
 static bool is_left_over(const char *name, const char *prefix)
 {
 	const size_t np = strlen(prefix), n = strlen(name);
@@ -83,7 +82,8 @@ static int clean_folder(const struct job *j, const char *dir,
 	const struct dirent *e;
 
 	if (!d)
-		return pen__fail_sys(err, errno, dir, "cannot be listed");
+		return pen__fail_sys(err, errno, dir,
+				     "cannot list the directory");
 	while ((e = readdir(d)))
 		if (is_left_over(e->d_name, prefix ? prefix : ""))
 			unlinkat(dirfd(d), e->d_name, 0);
@@ -99,7 +99,7 @@ static int prepare_folder(const struct job *j, const char *dir,
 	return rc ? rc : clean_folder(j, dir, err);
 }
 
-/* train and valid are made always, as DLIO does. */
+/* train and valid are always created, as in DLIO. */
 static int prepare(const struct job *j, struct pen_err *err)
 {
 	static const char *const names[] = { "train", "valid" };
@@ -154,7 +154,7 @@ static int step(void *arg, size_t n, struct pen_err *err)
 	struct job *j = arg;
 
 	if (atomic_load_explicit(&j->run.stop, memory_order_relaxed))
-		return pen__fail(err, PEN_ECLOSED, j->l.root, "interrupted");
+		return pen__fail(err, P_INTERRUPTED, j->l.root, "interrupted");
 	atomic_fetch_add_explicit(&j->g->bytes_done, n, memory_order_relaxed);
 	return 0;
 }
@@ -237,7 +237,8 @@ static int look_around(struct job *j, struct pen_err *err)
 	return rc;
 }
 
-/* All ranks' files are on one file system: it has to hold all of them. */
+/* All ranks write to the same file system, which must have space for all files.
+ */
 static int check_space(struct job *j, struct pen_err *err)
 {
 	double need = (double)j->space;

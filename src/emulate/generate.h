@@ -1,10 +1,10 @@
 /*
- * Makes a workload's data set: in parallel, resumable, the same from the same
- * seed whoever makes it and in whatever order.
+ * Generates the data set of a workload: in parallel, resumable, and identical
+ * for the same seed in any order of work.
  *
- * A file that is there, complete and of the right shape, is kept; one of other
- * settings is made again. No file has its name before it is complete, so a run
- * that was killed is taken up by starting it again.
+ * An existing file that is complete and has the right shape is kept; a file of
+ * other settings is replaced. A file gets its name only when it is complete, so
+ * a killed run is continued by starting it again.
  */
 #ifndef PEN_EMULATE_GENERATE_H
 #define PEN_EMULATE_GENERATE_H
@@ -16,23 +16,23 @@
 
 struct pen_generate {
 	const struct pen_config *c;
-	struct pen_comm *comm; /* rank r makes files r, r + size, ... */
-	unsigned threads; /* 0: as many as CPUs, shared among local ranks */
-	/* Asked now and then by the calling thread, which does not write: a
-	 * result other than 0 ends it. May be NULL. */
+	struct pen_comm *comm; /* rank r generates files r, r + size, ... */
+	unsigned threads;      /* 0: one per CPU, divided among local ranks */
+	/* Called regularly by the calling thread, which does not write: a
+	 * result other than 0 stops the generation. May be NULL. */
 	int (*tick)(void *arg, const struct pen_generate *);
 	void *arg;
 	/* progress; any thread may read */
-	atomic_uint_fast64_t files_done; /* made or kept */
-	atomic_uint_fast64_t files_kept; /* of these, were there already */
+	atomic_uint_fast64_t files_done; /* generated or kept */
+	atomic_uint_fast64_t files_kept; /* existing files among them */
 	atomic_uint_fast64_t bytes_done; /* written */
-	/* Of this rank. The bytes are about those to be written, and known
-	 * (else 0) once it is known what is there already. */
+	/* Of this rank. bytes_total is an estimate of the bytes to write; 0
+	 * until existing files are known. */
 	uint64_t files_total;
 	atomic_uint_fast64_t bytes_total;
 };
 
-/* Collective. All of the data set is there when it returns 0. */
+/* Collective. On success the data set is complete. */
 int pen__generate(struct pen_generate *, struct pen_err *err);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Names, shapes and sizes of a workload's files, by DLIO's rules. Sizes that
- * vary come from one sequence of NumPy's legacy generator, which can only be
- * gone through from its start: it is kept, 8 bytes a file, and nothing is when
- * all files are alike. Refuses what DLIO refuses or cannot write: shapes the
- * format does not take, and records too large for any file.
+ * Names, shapes and sizes of the files of a workload, by the rules of DLIO.
+ * Varying sizes come from one sequence of the legacy generator of NumPy, which
+ * has no random access: it is stored, 8 bytes per file; nothing is stored if
+ * all files are equal. Rejects what DLIO rejects or cannot write: shapes that
+ * the format does not support, and records too large for a file.
  */
 #include "emulate/layout.h"
 
@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "make/synth.h"
 
-#define SIZES_SEED 10 /* DLIO's */
+#define SIZES_SEED 10 /* value of DLIO */
 
 /* ---- types ---- */
 
@@ -120,18 +120,18 @@ int pen__numpy_dtype(const char *name, const char *key, enum pen_dtype *out,
 	if (find_dtype(bare, out)) {
 		if (*name != '>' || pen_dtype_size(*out) == 1)
 			return 0;
-		return pen__fail(err, PEN_ENOTSUP, key,
-				 "%s: data of the other byte order is not "
-				 "made; leave out the >",
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, key,
+				 "'%s': big-endian data cannot be generated; "
+				 "remove the '>'",
 				 name);
 	}
 	for (int t = 0; t < PEN_NDTYPES; t++)
 		names[t] = pen_dtype_name((enum pen_dtype)t);
 	near = pen__nearest(bare, names);
-	return pen__fail(err, PEN_EINVAL, key,
-			 "%s is not a type NumPy has%s%s; write uint8, int16, "
-			 "float32, ...",
-			 name, near ? ": did you mean " : "", near ? near : "");
+	return pen__fail(
+		err, P_UNKNOWN_NAME, key,
+		"'%s' is not a NumPy type%s%s; use uint8, int16, float32, ...",
+		name, near ? ", did you mean " : "", near ? near : "");
 }
 
 /* ---- shapes ---- */
@@ -147,41 +147,41 @@ static int check_dims(struct pen_data_layout *l, struct pen_err *err)
 	const struct pen_opt_list *d = &l->c->dataset.record_dims;
 	const uint64_t parts = l->c->dataset.hdf5_num_dset;
 
-	/* one more axis counts the samples */
+	/* the sample axis is added */
 	if (d->n >= PEN_MAX_DIMS)
-		return pen__fail(err, PEN_EINVAL, "dataset.record_dims",
-				 "has %zu axes, at most %d", d->n,
+		return pen__fail(err, P_BAD_VALUE, "dataset.record_dims",
+				 "%zu axes exceed the limit of %d", d->n,
 				 PEN_MAX_DIMS - 1);
 	if (is_image(l->c) && d->n != 2)
-		return pen__fail(err, PEN_EINVAL, "dataset.record_dims",
+		return pen__fail(err, P_CONFLICT, "dataset.record_dims",
 				 "%s format does not support %s than 2 "
 				 "dimensions, but got %zu dimensions",
 				 l->c->dataset.format,
 				 d->n > 2 ? "more" : "less", d->n);
 	if (l->c->dataset.record_length_stdev > 0)
-		return pen__fail(err, PEN_EINVAL,
+		return pen__fail(err, P_CONFLICT,
 				 "dataset.record_length_bytes_stdev",
-				 "does not go with record_dims: sizes vary "
-				 "with record_length_bytes only");
+				 "cannot be combined with record_dims; set "
+				 "record_length_bytes instead of record_dims");
 	for (size_t i = 0; i < d->n; i++) {
 		if (d->v[i] < 1)
-			return pen__fail(err, PEN_EINVAL, "dataset.record_dims",
-					 "axis %zu is %" PRId64
-					 "; at least 1 is needed",
-					 i, d->v[i]);
+			return pen__fail(
+				err, P_BAD_VALUE, "dataset.record_dims",
+				"axis %zu is %" PRId64 "; use at least 1", i,
+				d->v[i]);
 		l->dims[i] = d->v[i];
 	}
 	l->ndim = (uint32_t)d->n;
 	if (parts > 1 && d->v[0] % (int64_t)parts)
-		return pen__fail(err, PEN_EINVAL,
+		return pen__fail(err, P_CONFLICT,
 				 "dataset.hdf5.num_dset_per_record",
 				 "record_dims[0] = %" PRId64
-				 " cannot be cut into %" PRIu64,
+				 " is not divisible by %" PRIu64,
 				 d->v[0], parts);
 	return 0;
 }
 
-/* max(int(v), 1), and too large for a record where it is. */
+/* max(int(v), 1); false if it is too large. */
 static bool to_side(double v, int32_t *out)
 {
 	if (!(v < (double)INT32_MAX))
@@ -201,11 +201,12 @@ static int draw_sides(struct pen_data_layout *l, double mean, double sd,
 	pen__legacy_seed(&r, SIZES_SEED);
 	for (uint64_t i = 0; i < 2 * l->nfiles; i++)
 		if (!to_side(pen__legacy_normal(&r, mean, sd), &l->sides[i]))
-			return pen__fail(err, PEN_EINVAL,
-					 "dataset.record_length_bytes_stdev",
-					 "makes file %" PRIu64
-					 " larger than any file can be",
-					 i / 2);
+			return pen__fail(
+				err, P_BAD_VALUE,
+				"dataset.record_length_bytes_stdev",
+				"file %" PRIu64
+				" would exceed the largest possible file",
+				i / 2);
 	return 0;
 }
 
@@ -217,19 +218,21 @@ static int square(struct pen_data_layout *l, struct pen_err *err)
 	int32_t one;
 
 	if (!(n >= 1) || !to_side(side, &one))
-		return pen__fail(err, PEN_EINVAL, "dataset.record_length_bytes",
-				 "must be at least 1 and below 4e18");
+		return pen__fail(
+			err, P_BAD_VALUE, "dataset.record_length_bytes",
+			"out of range; use at least 1 and less than 4e18");
 	if (l->c->dataset.hdf5_num_dset > 1 &&
 	    !strcmp(l->c->dataset.format, "hdf5"))
-		return pen__fail(err, PEN_EINVAL,
+		return pen__fail(err, P_MISSING_SETTING,
 				 "dataset.hdf5.num_dset_per_record",
-				 "cuts record_dims, which are not given");
+				 "splits record_dims, which is not set; set "
+				 "record_dims");
 	l->ndim = 2;
 	l->dims[0] = l->dims[1] = one;
 	return sd > 0 && l->nfiles ? draw_sides(l, side, sd, err) : 0;
 }
 
-/* Every file's payload, and all of them together, can be counted. */
+/* Checks that the payload of each file, and of all files, fits in 64 bits. */
 static int check_bytes(const struct pen_data_layout *l, struct pen_err *err)
 {
 	uint64_t sum = 0, file;
@@ -243,20 +246,22 @@ static int check_bytes(const struct pen_data_layout *l, struct pen_err *err)
 		    __builtin_mul_overflow(row, l->nsamples, &file) ||
 		    file > INT64_MAX / 2 ||
 		    __builtin_add_overflow(sum, file, &sum))
-			return pen__fail(err, PEN_EINVAL, "dataset",
-					 "file %" PRIu64
-					 " would be larger than any file",
-					 i);
+			return pen__fail(
+				err, P_BAD_VALUE, "dataset",
+				"file %" PRIu64
+				" would exceed the largest possible file",
+				i);
 	}
 	if (!l->sides && __builtin_mul_overflow(sum, l->nfiles, &sum))
-		return pen__fail(err, PEN_EINVAL, "dataset",
-				 "is larger than can be counted");
+		return pen__fail(err, P_BAD_VALUE, "dataset",
+				 "the total size exceeds 2^64 bytes");
 	return 0;
 }
 
 /* ---- names ---- */
 
-/* os.path.join(storage_root, data_folder): an absolute folder stands alone. */
+/* os.path.join(storage_root, data_folder): an absolute data_folder replaces the
+ * root. */
 static int join_root(struct pen_data_layout *l, struct pen_err *err)
 {
 	const char *root = l->c->storage.root ? l->c->storage.root : "";
@@ -274,16 +279,17 @@ static int join_root(struct pen_data_layout *l, struct pen_err *err)
 	else
 		k = snprintf(l->root, sizeof(l->root), "%.*s%s%s", (int)n, root,
 			     *folder && root[n - 1] != '/' ? "/" : "", folder);
-	/* room for what comes below it */
+	/* room for file names */
 	if (k < 0 ||
 	    (size_t)k + (prefix ? strlen(prefix) : 0) + 160 >= sizeof(l->root))
-		return pen__fail(err, PEN_EINVAL, "dataset.data_folder",
-				 "is too long a path");
+		return pen__fail(err, P_TOO_LONG, "dataset.data_folder",
+				 "the path is too long");
 	for (; k > 1 && l->root[k - 1] == '/'; k--)
 		l->root[k - 1] = '\0';
 	if (prefix && strchr(prefix, '/'))
-		return pen__fail(err, PEN_EINVAL, "dataset.file_prefix",
-				 "%s: names of files have no slash", prefix);
+		return pen__fail(err, P_BAD_VALUE, "dataset.file_prefix",
+				 "'%s' contains a slash; a file name cannot",
+				 prefix);
 	return 0;
 }
 
@@ -359,7 +365,7 @@ void pen__layout_index_path(const struct pen_data_layout *l, uint64_t i,
 		 strrchr(path, '/'));
 }
 
-/* ---- all of it ---- */
+/* ---- layout ---- */
 
 int pen__layout_init(struct pen_data_layout *l, const struct pen_config *c,
 		     struct pen_err *err)
@@ -369,20 +375,20 @@ int pen__layout_init(struct pen_data_layout *l, const struct pen_config *c,
 
 	*l = (struct pen_data_layout){ .c = c };
 	if (!c->dataset.format || !pen_help_of("format", c->dataset.format))
-		return pen__fail(err, PEN_EINVAL, "dataset.format",
-				 "%s is not a format; see `penstock formats`",
+		return pen__fail(err, P_UNKNOWN_NAME, "dataset.format",
+				 "unknown format '%s'; see `penstock formats`",
 				 c->dataset.format ? c->dataset.format : "");
 	if (__builtin_add_overflow(c->dataset.num_files_train,
 				   c->dataset.num_files_eval, &l->nfiles) ||
 	    l->nfiles > INT64_MAX / 16)
-		return pen__fail(err, PEN_EINVAL, "dataset.num_files_train",
-				 "is more than can be counted");
+		return pen__fail(err, P_BAD_VALUE, "dataset.num_files_train",
+				 "the number of files is too large");
 	l->nsamples = is_image(c) ? 1 : c->dataset.num_samples_per_file;
 	if (!l->nsamples)
-		return pen__fail(err, PEN_EINVAL,
+		return pen__fail(err, P_BAD_VALUE,
 				 "dataset.num_samples_per_file",
-				 "is 0; at least 1 is needed");
-	/* images are bytes, whatever else is asked for */
+				 "is 0; use at least 1");
+	/* images are always bytes */
 	rc = pen__numpy_dtype(type && !is_image(c) ? type : "uint8",
 			      "dataset.record_element_type", &l->dtype, err);
 	if (!rc)
@@ -421,7 +427,7 @@ uint64_t pen__layout_bytes(const struct pen_data_layout *l, uint64_t i)
 	const uint32_t n = pen__layout_shape(l, i, shape);
 	uint64_t bytes = pen_dtype_size(l->dtype) * l->nsamples;
 
-	for (uint32_t k = 0; k < n; k++) /* checked at the beginning */
+	for (uint32_t k = 0; k < n; k++) /* cannot overflow: checked by init */
 		bytes *= (uint64_t)shape[k];
 	return bytes;
 }

@@ -1,8 +1,8 @@
 /*
- * dlio.log and what the terminal sees of it: lines that scripts written for
- * DLIO find, with its words and number formats. A line is one write, so that
- * lines of several threads never mix. Control characters in names do not get
- * through: one call is one line.
+ * dlio.log, and its copy on the terminal: lines with the wording and number
+ * formats of DLIO, which scripts search for. A line is a single write, so that
+ * lines of several threads never mix. Control characters are replaced, so that
+ * one call is one line.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ const char *pen__iso_time(double unix_s, char buf[32])
 	size_t n;
 
 	buf[0] = '\0';
-	if (!(unix_s >= 0 && unix_s < 2e11)) /* the year 8307 */
+	if (!(unix_s >= 0 && unix_s < 2e11)) /* year 8307 */
 		return buf;
 	us = llround(unix_s * 1e6);
 	at = (time_t)(us / 1000000);
@@ -43,8 +43,7 @@ int pen__log_open(struct pen_log *log, const char *path, struct pen_err *err)
 		       O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC,
 		       0666);
 	if (log->fd < 0)
-		return pen__fail_sys(err, errno, path,
-				     "the log cannot be written");
+		return pen__fail_sys(err, errno, path, "cannot write the log");
 	return 0;
 }
 
@@ -55,8 +54,8 @@ void pen__log_close(struct pen_log *log)
 	log->fd = -1;
 }
 
-/* t->p is one line or, for the metrics, several. A full disk must not end a
- * run over its log. */
+/* Writes t->p, one or several lines. Errors are ignored: a full disk must not
+ * end a run because of its log. */
 static void emit(struct pen_log *log, enum pen_log_level level,
 		 struct pen_text *t)
 {

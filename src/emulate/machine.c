@@ -1,7 +1,7 @@
 /*
- * The machine's counters as facts for a verdict: how much of the CPUs the
- * process had and wanted, what others did to it, and what its device did. A
- * counter the kernel does not have stays unknown.
+ * Reads the counters of the machine as facts for the verdict: the CPU time that
+ * the process used and could have used, interference by other processes, and
+ * device activity. A counter that the kernel lacks stays unknown.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "emulate/system.h"
 #include "verdict/facts.h"
 
-/* The number behind a word at the start of a line; NAN: none. */
+/* The number after a word at the start of a line, or NAN. */
 static double number_after(const char *text, const char *word)
 {
 	uint64_t v;
@@ -22,7 +22,7 @@ static double number_after(const char *text, const char *word)
 	return pen__proc_number(text, word, &v) ? (double)v : NAN;
 }
 
-/* "some avg10=0.00 ... total=123", in seconds; NAN: none */
+/* "some avg10=0.00 ... total=123" in seconds, or NAN */
 static double stalled_s(const char *text, const char *kind)
 {
 	const char *line = strstr(text, kind);
@@ -31,7 +31,7 @@ static double stalled_s(const char *text, const char *kind)
 	return total ? strtod(total + 6, NULL) / 1e6 : NAN;
 }
 
-/* Both versions of control groups say how long a quota held them up. */
+/* Time throttled by a CPU quota, in both versions of control groups. */
 static double throttled_s(void)
 {
 	char buf[4096];
@@ -95,14 +95,14 @@ void pen__machine_facts(struct pen_facts *f, const char *device,
 	host_facts(v, share);
 	disk_facts(v, device, share);
 	snprintf(f->device, sizeof(f->device), "%s", device);
-	/* CPUs of a process that is bound to some are its own */
+	/* a process bound to some CPUs has them to itself */
 	v[PEN_CPU_ROOM_S] = now * cpus;
 	if ((long)cpus == sysconf(_SC_NPROCESSORS_ONLN))
 		v[PEN_CPU_ROOM_S] *= share;
 	v[PEN_SECONDS] = now;
 	v[PEN_CPU_S] = (double)pen__cpu_ns() / 1e9;
 	pen__self_io(&io);
-	if (io.rchar) /* else the file cannot be read */
+	if (io.rchar) /* 0: the file is not readable */
 		v[PEN_DEVICE_BYTES] = (double)io.read_bytes;
 	if (pen__thread_times(gettid(), &own))
 		v[PEN_OWN_QUEUE_S] = (double)own.queue_ns / 1e9;

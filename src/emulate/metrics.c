@@ -1,6 +1,6 @@
 /*
- * One accelerator's block of steps in figures. docs/method.md has the
- * formulas. Nothing here reads a clock or a file.
+ * Figures of one block of steps of one accelerator. docs/method.md has the
+ * formulas. Reads no clock and no file.
  */
 #include "emulate/metrics.h"
 
@@ -27,8 +27,8 @@ static double proc_sum(const struct pen_step_times *s, size_t from, size_t to)
 	return sum;
 }
 
-/* The time DLIO divides by: it subtracts what it leaves out even when that is
- * everything, and more than once. */
+/* The divisor of DLIO: it subtracts excluded steps even if these are all steps,
+ * and more than once. */
 static double dlio_seconds(const struct pen_config *c,
 			   const struct pen_phase *p,
 			   const struct pen_step_times *s)
@@ -75,7 +75,8 @@ void pen__block_figures(const struct pen_config *c, const struct pen_phase *p,
 	inside = proc_sum(s, f->first, f->first + f->steps);
 	f->seconds = p->seconds - proc_sum(s, 0, f->first) -
 		     proc_sum(s, f->first + f->steps, s->n);
-	/* a block cannot be shorter than its steps; clocks may differ a bit */
+	/* a block cannot be shorter than its steps; clocks may differ slightly
+	 */
 	if (!(f->seconds >= inside))
 		f->seconds = inside;
 	compute_figures(s, f);
@@ -92,7 +93,7 @@ void pen__block_figures(const struct pen_config *c, const struct pen_phase *p,
 	if (f->seconds > 0)
 		f->throughput = (double)f->steps * batch / f->seconds;
 	t = dlio_seconds(c, p, s);
-	/* of one step DLIO makes a negative rate, which is nobody's */
+	/* for a single step DLIO computes a negative rate */
 	if (t > 0 && s->n > 2)
 		f->dlio_throughput = ((double)s->n - 2) * batch / t;
 }

@@ -1,8 +1,7 @@
 /*
- * How much of the machine others used while something was measured: CPU time
- * of everybody, out of /proc/stat, less that of this process and those it
- * started. The load average and CPU pressure alone would not do: they count
- * what is measured, too.
+ * How much CPU time other processes used during a measurement: the total of
+ * /proc/stat minus that of this process and its children. Load average and CPU
+ * pressure are not sufficient, as they include the measured process.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,16 +17,16 @@ static double seconds_of(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* Of children that were waited for. */
+/* Includes children that were waited for. */
 static double own_cpu(void)
 {
-	static const int who[] = { RUSAGE_SELF, RUSAGE_CHILDREN };
+	static const int targets[] = { RUSAGE_SELF, RUSAGE_CHILDREN };
 	double sum = 0;
 
 	for (int i = 0; i < 2; i++) {
 		struct rusage u;
 
-		if (getrusage(who[i], &u))
+		if (getrusage(targets[i], &u))
 			continue;
 		sum += seconds_of(&u.ru_utime) + seconds_of(&u.ru_stime);
 	}
@@ -42,7 +41,7 @@ void pen__others_start(struct pen_others *o)
 	o->ns = pen__now_ns();
 }
 
-/* Counters of a container that moved may go back. */
+/* Counters may decrease when a container is migrated. */
 static double more(uint64_t to, uint64_t from)
 {
 	return to > from ? (double)(to - from) : 0;

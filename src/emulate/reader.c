@@ -1,6 +1,6 @@
 /*
- * The reader's keys as settings of a loader. What is given as loader.X comes
- * last and wins.
+ * Translates the reader keys to loader settings. Settings of the form loader.X
+ * are applied last and win.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void shape_to(char *buf, size_t cap, const int64_t *v, size_t n)
 				       i ? "x" : "", (long long)v[i]);
 }
 
-/* The shape of a sample as the model gets it; false: all of it, as it is. */
+/* The shape of a sample passed to the model; false: unchanged. */
 static bool is_cut(const struct pen_config *c, char *shape, size_t cap)
 {
 	const struct pen_opt_list *dims = &c->reader.transformed_dims;
@@ -65,7 +65,7 @@ static int put_take(struct pen_spec *s, const struct pen_config *c,
 	return rc;
 }
 
-/* Samples that are made, not read, are made as the model gets them. */
+/* Synthetic samples are generated in the shape passed to the model. */
 static int put_synthetic(struct pen_spec *s, const struct pen_config *c,
 			 const char *whole, struct pen_err *err)
 {
@@ -79,7 +79,7 @@ static int put_synthetic(struct pen_spec *s, const struct pen_config *c,
 			(unsigned long long)c->dataset.num_samples_per_file);
 }
 
-/* What a format has to be told, because its files do not say it. */
+/* Format options that cannot be derived from the files. */
 static int put_format(struct pen_spec *s, const struct pen_config *c,
 		      struct pen_err *err)
 {
@@ -122,9 +122,9 @@ static int put_format(struct pen_spec *s, const struct pen_config *c,
 	return rc;
 }
 
-/* Not through a mapping: nobody wants one, or its pages would stay in the page
- * cache when they should be dropped. With many reads in flight where the kernel
- * lets us. */
+/* Reads instead of mapping: as requested, or because mapped pages would stay in
+ * the page cache when they should be dropped. Uses many reads in flight where
+ * the kernel permits it. */
 static int put_reads(struct pen_spec *s, bool direct, struct pen_err *err)
 {
 	int rc = put(s, err, "store", "%s",
@@ -165,7 +165,7 @@ static int put_order(struct pen_spec *s, const struct pen_run *r,
 		return put(s, err, "sampler", "sequential");
 	if (spf < 2)
 		return put(s, err, "sampler", "shuffle");
-	/* files in random order, each read from its beginning to its end */
+	/* files in random order, each read sequentially */
 	rc = put(s, err, "sampler", "block");
 	if (!rc)
 		rc = put(s, err, "sampler.chunk", "%llu",
@@ -175,20 +175,20 @@ static int put_order(struct pen_spec *s, const struct pen_run *r,
 	return rc ? rc : put(s, err, "sampler.mix", "false");
 }
 
-/* What all accelerators of a process have together. Threads that wait cost
- * little, so as many are started as were asked for, or none. */
+/* The total of all accelerators of a process. Waiting threads cost little, so
+ * either all requested threads are started, or none. */
 static int times_accelerators(uint64_t each, uint64_t naccel, const char *key,
 			      uint64_t *out, struct pen_err *err)
 {
 	*out = each * naccel;
 	if (*out <= PEN_MOST_THREADS)
 		return 0;
-	return pen__fail(err, PEN_ENOMEM, key,
-			 "%llu for each of %llu accelerators are more than the "
-			 "%u of one process: lower it, or use more processes "
-			 "(mpirun)",
-			 (unsigned long long)each, (unsigned long long)naccel,
-			 PEN_MOST_THREADS);
+	return pen__fail(
+		err, P_OVER_BUDGET, key,
+		"%llu for each of %llu accelerators exceeds the limit of %u "
+		"per process; lower it or use more processes (mpirun)",
+		(unsigned long long)each, (unsigned long long)naccel,
+		PEN_MOST_THREADS);
 }
 
 static int put_sizes(struct pen_spec *s, const struct pen_run *r,
@@ -207,7 +207,7 @@ static int put_sizes(struct pen_spec *s, const struct pen_run *r,
 	int rc;
 
 	if (ahead < threads)
-		ahead = threads; /* a worker holds a batch, as with PyTorch */
+		ahead = threads; /* each worker fills a batch, as in PyTorch */
 	rc = times_accelerators(threads, n, "reader.read_threads", &threads,
 				err);
 	if (!rc)
@@ -240,8 +240,8 @@ static int put_sizes(struct pen_spec *s, const struct pen_run *r,
 	return rc ? rc : put(s, err, "tail", "drop");
 }
 
-/* DLIO pins by default, which without a GPU does nothing: memory is locked only
- * for who asks for it. */
+/* DLIO pins memory by default, which has no effect without a GPU: memory is
+ * locked only if pin_memory is set explicitly. */
 static bool pins(const struct pen_run *r)
 {
 	for (size_t i = 0; i < r->set->n; i++)
@@ -250,7 +250,7 @@ static bool pins(const struct pen_run *r)
 	return false;
 }
 
-/* loader.X=Y. What the figures are computed from is not to be had this way. */
+/* Applies loader.X=Y. Settings that the figures depend on are rejected. */
 static int put_own(struct pen_spec *s, const struct pen_opts_kv *kv,
 		   struct pen_err *err)
 {
@@ -273,10 +273,10 @@ static int put_own(struct pen_spec *s, const struct pen_opts_kv *kv,
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (!strcmp(kv->key, ours[i][0])) {
 			snprintf(where, sizeof(where), "loader.%s", kv->key);
-			return pen__fail(err, PEN_EINVAL, where,
-					 "cannot be set for a training job; "
-					 "use %s",
-					 ours[i][1]);
+			return pen__fail(
+				err, P_CONFLICT, where,
+				"cannot be set for a training job; use %s",
+				ours[i][1]);
 		}
 	return pen_spec_set(s, kv->key, kv->value, err);
 }
@@ -298,7 +298,7 @@ static int put_rest(struct pen_spec *s, const struct pen_run *r,
 
 /* ---- errors ---- */
 
-/* A setting of the loader by the key of a workload; NULL: it is none. */
+/* The workload key of a loader setting; NULL: not a setting. */
 static const char *key_of(const char *name, size_t n, char *buf, size_t cap)
 {
 	static const char *const keys[][2] = {
@@ -348,7 +348,7 @@ void pen__reader_err(struct pen_err *err)
 	}
 }
 
-/* Out of nothing: no file is looked at. */
+/* Synthetic samples: opens no files. */
 static int put_no_files(struct pen_spec *s, uint64_t n, struct pen_err *err)
 {
 	int rc = pen_spec_add_path(s, "synthetic", err);

@@ -1,4 +1,4 @@
-/* A record grows with the run; nothing in it is computed. */
+/* A record grows during the run and contains measured values only. */
 #include "emulate/record.h"
 
 #include <string.h>

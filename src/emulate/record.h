@@ -1,7 +1,6 @@
 /*
- * What happened in a run, as it was measured: the raw material of every figure
- * and file. One record per process; it holds the steps of every accelerator
- * the process emulates.
+ * The measurements of a run: the input of all figures and files. One record per
+ * process, with the steps of every accelerator that the process emulates.
  */
 #ifndef PEN_EMULATE_RECORD_H
 #define PEN_EMULATE_RECORD_H
@@ -24,10 +23,10 @@ struct pen_step_times {
 	size_t n, cap;
 };
 
-/* What the loader and the machine did during a phase, this process. */
+/* Activity of the loader and the machine during a phase, of this process. */
 struct pen_io_delta {
 	uint64_t payload_bytes;	     /* delivered in batches */
-	uint64_t read_bytes, nreads; /* asked of the store */
+	uint64_t read_bytes, nreads; /* requested from the store */
 	uint64_t device_read_bytes, device_write_bytes; /* /proc/self/io */
 	uint64_t written_bytes;				/* checkpoints */
 	double cpu_s;
@@ -42,18 +41,17 @@ struct pen_phase {
 	double seconds;		   /* by the monotonic clock */
 	struct pen_step_times *of; /* naccel; NULL for checkpoints */
 	double first_batch_s;	   /* wait for the phase's first batch */
-	double cached_before;	   /* share of the data set in page cache, < 0:
-				      unknown */
+	double cached_before;	   /* share in the page cache; < 0: unknown */
 	struct pen_io_delta io;
 	struct pen_facts facts; /* training: for the verdict */
-	uint64_t bytes;		/* checkpoint: this process's share */
+	uint64_t bytes;		/* checkpoint: share of this process */
 	bool verified;
 };
 
 struct pen_epoch_mark {
 	unsigned epoch;
 	double start, end; /* seconds since 1970 */
-	char *meminfo;	   /* /proc/meminfo at its start, or NULL */
+	char *meminfo;	   /* /proc/meminfo at the start, or NULL */
 };
 
 struct pen_record {
@@ -61,33 +59,34 @@ struct pen_record {
 	struct pen_comm *comm;
 	unsigned naccel;   /* emulated by this process */
 	unsigned world;	   /* all accelerators of the job */
-	unsigned first;	   /* global number of this process's first one */
+	unsigned first;	   /* global number of its first accelerator */
 	double start, end; /* seconds since 1970 */
 	double generate_s; /* 0: nothing was generated */
 	uint64_t generated_bytes, generated_files, kept_files;
-	double open_s; /* finding and indexing the data */
+	double open_s; /* time to find and index the data */
 	uint64_t steps_per_epoch, eval_steps;
-	uint64_t seed;				/* of the order of samples */
+	uint64_t seed;				/* seed of the sample order */
 	uint64_t nsamples_train, nsamples_eval; /* in the data set */
-	uint64_t data_bytes_train, data_bytes_eval; /* of the files */
-	uint64_t record_bytes;	      /* of a sample, as configured */
-	uint64_t checkpoint_bytes;    /* of all ranks together */
-	double dlio_checkpoint_bytes; /* the same as DLIO counts it */
+	uint64_t data_bytes_train, data_bytes_eval; /* bytes of the files */
+	uint64_t record_bytes;	      /* per sample, as configured */
+	uint64_t checkpoint_bytes;    /* all ranks */
+	double dlio_checkpoint_bytes; /* as DLIO counts it */
 	struct pen_phase *phase;
 	size_t nphases, cap;
 	struct pen_epoch_mark *epoch;
 	size_t nepochs;
-	struct pen_hist wait, step;	   /* ns, of training */
+	struct pen_hist wait, step;	   /* ns, training only */
 	uint64_t peak_memory, buffer_peak; /* bytes */
 	uint32_t nthreads, prefetch, queue_depth;
 	char store[32], store_reason[160], sampler[32];
-	char cache_state[160]; /* in words: what was done to the page cache */
-	char device[32];       /* that holds the data: "vda", "" unknown */
+	char cache_state[160]; /* what was done to the page cache */
+	char device[32];       /* that stores the data: "vda"; "": unknown */
 	bool partial;	       /* interrupted */
 };
 
 void pen__record_fini(struct pen_record *);
-/* A new phase, zeroed, with room for steps where it has some; NULL: memory. */
+/* Adds a zeroed phase, with room for steps if it has any; NULL: out of memory.
+ */
 struct pen_phase *pen__record_phase(struct pen_record *, enum pen_phase_kind,
 				    unsigned epoch, unsigned block);
 /* 0 or PEN_ENOMEM */

@@ -1,7 +1,7 @@
 /*
- * result.json: everything a run was and gave, in one file with a version, for
- * reports, comparisons and people. docs/result.md describes it. Keys say their
- * unit; nothing in it has to be computed from a log.
+ * result.json: all settings and results of a run in one versioned file, for
+ * reports, comparisons and people. docs/result.md describes it. Keys include
+ * their unit; nothing has to be computed from a log.
  */
 #include "emulate/result.h"
 
@@ -12,7 +12,7 @@
 
 #define MIB (1024.0 * 1024.0)
 
-/* A time since 1970 with its microseconds, which nine digits would lose. */
+/* Unix time with microseconds, which nine digits would lose. */
 static void put_unix(struct pen_text *t, const char *key, double at)
 {
 	long long us = at > 0 && at < 1e12 ? llround(at * 1e6) : 0;
@@ -41,7 +41,7 @@ static void put_mean(struct pen_text *t, const char *key,
 	t->compact = compact;
 }
 
-/* Lines of a text as an array of strings. */
+/* Writes the lines of a text as an array of strings. */
 static void put_lines(struct pen_text *t, const char *key,
 		      const struct pen_text *lines)
 {
@@ -305,7 +305,7 @@ static void put_checkpoints(struct pen_text *t, const struct pen_record *r,
 	pen__json_close(t, '}');
 }
 
-/* The text is an object of its own: its members go into ours. */
+/* The text is a JSON object: its members are copied. */
 static void put_watch(struct pen_text *t, const struct pen_text *watch)
 {
 	const char *s = watch ? watch->p : NULL;
@@ -352,7 +352,7 @@ static void put_head(struct pen_text *t, const struct pen_record *r,
 	pen__json_int(t, "processes", (uint64_t)r->comm->size);
 }
 
-/* What came from all ranks. */
+/* Data gathered from all ranks. */
 struct joined {
 	struct pen_rank_host *hosts;
 	struct pen_rank_figures *ranks;

@@ -4,13 +4,12 @@
 
 #include "emulate/output.h"
 
-/* What happened along the run, of all accelerators, in at most PEN_POINTS
- * points. */
+/* The run over time, all accelerators, in at most PEN_POINTS points. */
 #define PEN_POINTS 1000
 struct pen_run_series {
 	size_t n;
-	uint64_t steps; /* of one accelerator, all in all */
-	/* n each, in one allocation */
+	uint64_t steps; /* total of one accelerator */
+	/* n each, one allocation */
 	double *count, *at, *load, *compute, *busy; /* sums over steps */
 	double *load_max;
 };
@@ -21,7 +20,7 @@ void pen__series_fini(struct pen_run_series *);
 void pen__series_json(struct pen_text *, const struct pen_run_series *);
 
 enum { PEN_P50, PEN_P90, PEN_P99, PEN_P99_9, PEN_PMAX, PEN_NPERCENTILES };
-/* One rank's training, made on it and sent to rank 0. */
+/* Training figures of one rank, computed there and sent to rank 0. */
 struct pen_rank_figures {
 	int rank, node;
 	unsigned first, naccel;
@@ -33,12 +32,13 @@ struct pen_rank_figures {
 	double train_s, first_batch_s;
 	uint64_t peak_memory, buffer_peak, checkpoint_bytes;
 };
-/* Collective; *all is NULL but on rank 0, where it has comm->size. */
+/* Collective; *all is NULL except on rank 0, where it has comm->size entries.
+ */
 int pen__ranks_gather(const struct pen_record *, struct pen_rank_figures **all,
 		      struct pen_err *err);
 void pen__ranks_json(struct pen_text *, const struct pen_rank_figures *, int n);
 
-/* "p50": ..., "buckets": [[upper, count], ...] as members of an object. */
+/* Adds an object with "p50": ..., "buckets": [[upper, count], ...]. */
 void pen__hist_json(struct pen_text *, const char *key,
 		    const struct pen_hist *);
 

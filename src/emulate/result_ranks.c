@@ -1,7 +1,7 @@
 /*
- * Parts of result.json that need all ranks: what each rank saw, and the run
- * over time. A million steps become a thousand points: the result stays small
- * enough to be mailed, and steps one by one are in DLIO's files.
+ * Parts of result.json that need all ranks: figures per rank, and the run over
+ * time. A million steps become a thousand points, so that the file stays small;
+ * the files of DLIO have every step.
  */
 #include <math.h>
 #include <string.h>
@@ -302,7 +302,7 @@ void pen__ranks_json(struct pen_text *t, const struct pen_rank_figures *all,
 
 /* --- histograms --- */
 
-/* The largest value that falls into bucket i: see base/hist.c. */
+/* The largest value of bucket i: see base/hist.c. */
 static uint64_t bucket_end(unsigned i)
 {
 	const uint64_t sub = (uint64_t)1 << PEN_HIST_BITS;

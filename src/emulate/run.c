@@ -1,7 +1,6 @@
 /*
- * A run from beginning to end: what happens in which order, on every rank, and
- * what is left behind. A failure anywhere is agreed on, so that all ranks end
- * together with the same message.
+ * A run from start to end: the phases in order, on every rank, and the output.
+ * Ranks agree on any failure, so that all of them end with the same message.
  */
 #include "emulate/run.h"
 
@@ -34,7 +33,7 @@ int pen__run_tick(struct pen_run *r, const struct pen_progress *p,
 	if (!r->tick || !r->tick(r->arg, p))
 		return 0;
 	r->rec.partial = true;
-	return pen__fail(err, PEN_ECLOSED, "run", "interrupted");
+	return pen__fail(err, P_INTERRUPTED, "run", "interrupted");
 }
 
 int pen__run_agree(struct pen_run *r, int rc, struct pen_err *err)
@@ -46,7 +45,7 @@ int pen__run_agree(struct pen_run *r, int rc, struct pen_err *err)
 	return rc;
 }
 
-/* Rank 0 decides on the directory, since its name has the time in it. */
+/* Rank 0 chooses the directory, since its name contains the time. */
 static int choose_dir(struct pen_run *r, struct pen_err *err)
 {
 	const struct pen_config *c = r->c;
@@ -56,7 +55,7 @@ static int choose_dir(struct pen_run *r, struct pen_err *err)
 	char when[32];
 	int rc = 0;
 
-	/* Hydra's default is ours only under its name */
+	/* the default of Hydra applies only if hydra.run.dir is set */
 	for (size_t i = 0; !given && i < r->set->n; i++)
 		if (!strcmp(r->set->v[i].key, "hydra.run.dir"))
 			given = c->run_dir;
@@ -158,7 +157,7 @@ static int generate(struct pen_run *r, struct pen_err *err)
 	pen__log(&r->log, "Starting data generation");
 	rc = pen__generate(&g, err);
 	r->rec.generate_s = (double)(pen__now_ns() - t0) / 1e9;
-	r->ending = rc != 0; /* its ranks have agreed */
+	r->ending = rc != 0; /* pen__generate() is collective */
 	n[0] = (double)atomic_load(&g.bytes_done);
 	n[1] = (double)atomic_load(&g.files_kept);
 	n[2] = (double)atomic_load(&g.files_done) - n[1];
@@ -199,8 +198,8 @@ static void start_record(struct pen_run *r)
 	}
 }
 
-/* The seed of the order; "random" is another one every run, the same on all
- * ranks, and noted in the result. */
+/* The seed of the sample order; "random" is a different one in every run, the
+ * same on all ranks, and recorded in the result. */
 static int settle_seed(struct pen_run *r, struct pen_err *err)
 {
 	const struct pen_config *c = r->c;
@@ -235,7 +234,7 @@ static void log_sizes(struct pen_run *r, double model, double optimizer)
 
 static int open_checkpoints(struct pen_run *r, struct pen_err *err)
 {
-	double sum[3] = { 0 }, model, optim; /* bytes; DLIO's two */
+	double sum[3] = { 0 }, model, optim; /* bytes; the two sizes of DLIO */
 	int rc = 0;
 
 	if (r->c->workflow.checkpoint) {
@@ -270,7 +269,7 @@ static int open_checkpoints(struct pen_run *r, struct pen_err *err)
 	return rc;
 }
 
-/* A file, what lies beside it, and its folder when nothing else is in there. */
+/* Removes a file, its index files, and its directory if that is empty. */
 static void remove_file(const char *path)
 {
 	static const char *const ends[] = { "", ".off.idx", ".sz.idx" };
@@ -287,7 +286,7 @@ static void remove_file(const char *path)
 	}
 }
 
-/* keep_files=False: rank 0 removes what the layout says is there. */
+/* keep_files=False: rank 0 removes all files of the layout. */
 static void remove_data(const struct pen_run *r)
 {
 	struct pen_data_layout lay;
@@ -325,7 +324,7 @@ static int save_results(struct pen_run *r, const struct pen_text *watch,
 	return pen__comm_agree(r->comm, rc, err);
 }
 
-/* Figures and files; also of a run that was ended early. */
+/* Computes figures and writes files; also after an interrupt. */
 static int finish(struct pen_run *r, struct pen_watch *watch,
 		  struct pen_err *err)
 {
@@ -370,7 +369,7 @@ static int work(struct pen_run *r, struct pen_err *err)
 	return rc;
 }
 
-/* Those that a profile is to be made of; NULL: that of the data. */
+/* The devices to profile; NULL: the device that stores the data. */
 static const char *watched_disks(const struct pen_run *r)
 {
 	const struct pen_config *c = r->c;
@@ -388,14 +387,14 @@ static int check_work(const struct pen_run *r, struct pen_err *err)
 	if (c->workflow.train || c->workflow.generate_data || r->set->lenient)
 		return 0;
 	if (!c->workflow.checkpoint)
-		return pen__fail(err, PEN_EINVAL, "workflow",
-				 "leaves nothing to do: set train, "
-				 "generate_data or checkpoint to true");
+		return pen__fail(err, P_NO_EFFECT, "workflow",
+				 "nothing to do; set train, generate_data or "
+				 "checkpoint to true");
 	if (c->checkpoint.num_write > 0 || c->checkpoint.num_read > 0)
 		return 0;
-	return pen__fail(err, PEN_EINVAL, "checkpoint.num_checkpoints_write",
-			 "is %lld, and num_checkpoints_read %lld: without "
-			 "workflow.train there is nothing to do",
+	return pen__fail(err, P_NO_EFFECT, "checkpoint.num_checkpoints_write",
+			 "%lld leaves nothing to do without workflow.train "
+			 "(num_checkpoints_read is %lld); set it above 0",
 			 (long long)c->checkpoint.num_write,
 			 (long long)c->checkpoint.num_read);
 }
@@ -437,7 +436,8 @@ int pen__run(struct pen_run *r, struct pen_err *err)
 							 : r->rec.device,
 					NULL);
 	rc = pen__run_agree(r, work(r, err), err);
-	/* an interrupted run has a result, marked as partial; others do not */
+	/* an interrupted run has a result, marked as partial; a failed one has
+	 * not */
 	r->rec.partial = rc == PEN_ECLOSED;
 	if (generate_only || (rc && rc != PEN_ECLOSED)) {
 		struct pen_text none = { 0 };

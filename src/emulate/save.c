@@ -1,6 +1,6 @@
 /*
- * Checkpoints as part of a run: every local accelerator's share at once, timed
- * as a phase of its own, on all ranks together.
+ * Checkpoints as part of a run: the shares of all local accelerators in
+ * parallel, timed as a phase of its own, on all ranks together.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #include "emulate/draw.h"
 #include "emulate/run.h"
 
-/* Interrupts are looked for this often. */
+/* Interval between checks for interrupts. */
 #define LOOK_NS 50000000
 
 struct ckpt_job {
@@ -44,7 +44,7 @@ static void ckpt_work(void *arg, unsigned t)
 	pen__futex_wake(&j->running);
 }
 
-/* This process's share. */
+/* The share of this process. */
 static uint64_t share(const struct pen_run *r, bool load)
 {
 	uint64_t sum = 0;
@@ -55,7 +55,7 @@ static uint64_t share(const struct pen_run *r, bool load)
 	return sum;
 }
 
-/* Until all threads are done, which is soon when the run is to end. */
+/* Waits for all threads; they end early if the run is to end. */
 static int ckpt_wait(struct ckpt_job *j, struct pen_err *err)
 {
 	struct pen_progress p = { .what = j->load ? "reading checkpoint"
@@ -91,7 +91,7 @@ static int ckpt_all(struct ckpt_job *j, struct pen_err *err)
 		pen__ckpt_set_watch(j->r->ckpt[a], &j->watch);
 	most = n < most ? n : most;
 	atomic_store(&j->running, most);
-	/* never on this thread, which may run before all others */
+	/* not on this thread, which may have real-time priority */
 	rc = pen__team_start(&team, most, "pen-ckpt", ckpt_work, j, err);
 	if (!rc)
 		rc = ckpt_wait(j, err);
@@ -107,7 +107,8 @@ static int ckpt_all(struct ckpt_job *j, struct pen_err *err)
 	return rc;
 }
 
-/* One that was ended early counts nowhere, and leaves no files. */
+/* An interrupted checkpoint is excluded from all figures and leaves no files.
+ */
 static void forget(struct ckpt_job *j)
 {
 	struct pen_run *r = j->r;
@@ -117,12 +118,11 @@ static void forget(struct ckpt_job *j)
 		pen__ckpt_drop(r->ckpt[a], j->epoch, j->step);
 }
 
-/* One checkpoint by all ranks, as a phase of its own. */
 int pen__run_checkpoint(struct pen_run *r, unsigned epoch, unsigned block,
 			uint64_t step, bool load, struct pen_err *err)
 {
 	const char *verb = load ? "loading" : "saving";
-	/* DLIO names the one at the end of an epoch by the step that follows */
+	/* DLIO names a checkpoint at the end of an epoch after the next step */
 	const bool at_end = r->c->workflow.train &&
 			    r->c->checkpoint.steps_between < 0;
 	double cpu = (double)pen__cpu_ns() / 1e9, gib = 1 << 30;
@@ -173,7 +173,7 @@ int pen__run_checkpoint(struct pen_run *r, unsigned epoch, unsigned block,
 
 static int pause_between(struct pen_run *r, struct pen_err *err)
 {
-	struct pen_progress p = { .what = "pause before a checkpoint" };
+	struct pen_progress p = { .what = "pausing before a checkpoint" };
 	uint64_t end = pen__now_ns() +
 		       (uint64_t)(fabs(r->c->checkpoint.time_between) * 1e9);
 	int rc = 0;
@@ -203,8 +203,8 @@ int pen__run_checkpoints(struct pen_run *r, struct pen_err *err)
 	if (!rc && nw > 0)
 		pen__log(&r->log, "Checkpointing write finished");
 	if (!rc && nr > 0 && pen__ckpt_count(r->c) < (uint64_t)nr)
-		rc = pen__fail(err, PEN_ENOTFOUND, r->c->checkpoint.folder,
-			       "has %llu checkpoints, %lld are to be read",
+		rc = pen__fail(err, P_MISSING_DATA, r->c->checkpoint.folder,
+			       "contains %llu of the %lld checkpoints to read",
 			       (unsigned long long)pen__ckpt_count(r->c),
 			       (long long)nr);
 	rc = pen__run_agree(r, rc, err);

@@ -1,6 +1,6 @@
 /*
- * A run in words: how well the accelerators were fed, why not better (the
- * verdict's part), what checkpoints took.
+ * Summarises a run: how well the accelerators were fed, why not better (the
+ * verdict), and the duration of checkpoints.
  */
 #include "emulate/metrics.h"
 
@@ -28,16 +28,16 @@ static void say_training(const struct pen_record *r,
 			      r->world, r->world == 1 ? "" : "s",
 			      pen__shown_au(au, wanted));
 		if (wanted > 0)
-			pen__text_add(t, " (wanted %.4g %%)", wanted);
+			pen__text_add(t, " (target %.4g %%)", wanted);
 		pen__text_add(t, ". ");
 	} else {
-		/* of all the time: windows of a few steps may have been
-		 * prefetched as a whole */
+		/* over the total time: short windows may consist of prefetched
+		 * batches only */
 		pen__text_add(
 			t,
 			"Delivered %s samples/s (%s/s) to %u emulated "
-			"accelerator%s that computed nothing: this is "
-			"the loader's limit here. ",
+			"accelerator%s with no compute time: this is the "
+			"loader's limit on this machine. ",
 			pen__show_count((double)f->samples / f->train_s).s,
 			pen__show_bytes((double)f->payload_bytes / f->train_s)
 				.s,
@@ -46,8 +46,8 @@ static void say_training(const struct pen_record *r,
 	pen__verdict_text(&f->why, t);
 }
 
-/* A run out of memory says nothing about the device. Where the verdict says it
- * already, or storage is what was waited for, there is nothing to warn of. */
+/* A run from the page cache does not measure the device. No warning if the
+ * verdict already mentions it, or if storage was the bottleneck. */
 static void warn_cached(const struct pen_figures *f, struct pen_text *t)
 {
 	const double cached = pen__facts_cached(&f->facts);
@@ -99,11 +99,11 @@ static void say_evaluations(const struct pen_record *r,
 		      t->n ? " " : "", pen__show_counted(f->nevals, "time").s,
 		      pen__shown_au(f->eval_au_all.mean, wanted));
 	if (wanted > 0 && f->eval_au_all.mean < wanted)
-		pen__text_add(t, " (wanted %.4g %%)", wanted);
+		pen__text_add(t, " (target %.4g %%)", wanted);
 	pen__text_add(t, ".");
 }
 
-/* Utilisation is of training alone: time for checkpoints is not in it. */
+/* Utilisation covers training only; it excludes checkpoints. */
 static void say_stopped(const struct pen_figures *f, struct pen_text *t)
 {
 	const double s = (double)f->nsaves * f->save_time.mean +
@@ -111,8 +111,8 @@ static void say_stopped(const struct pen_figures *f, struct pen_text *t)
 
 	if (f->samples && s > 0 && s >= 0.1 * (f->train_s + s))
 		pen__text_add(t,
-			      " Accelerators do not train meanwhile: "
-			      "checkpoints took %s in all, training %s.",
+			      " Training stops during checkpoints: they took "
+			      "%s in total, training %s.",
 			      pen__show_time(s).s,
 			      pen__show_time(f->train_s).s);
 }
@@ -123,7 +123,9 @@ void pen__summary(const struct pen_record *r, const struct pen_figures *f,
 	const size_t before = t->n;
 
 	if (r->partial)
-		pen__text_add(t, "Interrupted: this is of the part that ran. ");
+		pen__text_add(
+			t,
+			"Interrupted: the figures cover the part that ran. ");
 	if (f->samples)
 		say_training(r, f, t);
 	say_evaluations(r, f, t);
@@ -131,7 +133,7 @@ void pen__summary(const struct pen_record *r, const struct pen_figures *f,
 	say_stopped(f, t);
 	warn_cached(f, t);
 	if (t->n == before && r->generated_files + r->kept_files)
-		pen__text_add(t, "Generated %s, kept %s that were there.",
+		pen__text_add(t, "Generated %s and kept %s existing ones.",
 			      pen__show_counted(r->generated_files, "file").s,
 			      pen__show_grouped(r->kept_files).s);
 	else if (t->n == before)

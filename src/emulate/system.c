@@ -1,7 +1,7 @@
 /*
- * What the machine is, out of /proc and /sys. Files that are missing, cut off
- * or odd make figures unknown (zero, empty), never an error: a benchmark does
- * not fail because a container hides /proc/pressure.
+ * Information about the machine from /proc and /sys. Missing, truncated or
+ * unexpected files make figures unknown (zero, empty), never an error: a
+ * benchmark must not fail because a container hides /proc/pressure.
  */
 #include "emulate/system.h"
 
@@ -19,9 +19,9 @@
 
 #include "base/mem.h"
 
-#define MAX_FILE ((size_t)16 << 20) /* cpuinfo of the largest machines */
+#define MAX_FILE ((size_t)16 << 20) /* enough for cpuinfo of large machines */
 #define MAX_KEYS 256
-#define SECTOR 512 /* of diskstats and /sys/block/X/size, whatever the disk */
+#define SECTOR 512 /* unit of diskstats and /sys/block/X/size for all disks */
 
 char *pen__proc_read(const char *path)
 {
@@ -32,7 +32,7 @@ char *pen__proc_read(const char *path)
 
 	if (fd < 0)
 		return NULL;
-	while (got && n < MAX_FILE) { /* /proc does not tell its size */
+	while (got && n < MAX_FILE) { /* files in /proc have no size */
 		if (cap - n < 2) {
 			char *more = pen__realloc(p, cap ? 2 * cap : 4096, 1);
 
@@ -75,7 +75,7 @@ static void trim(const char **s, size_t *n)
 		(*n)--;
 }
 
-/* A line with exactly one colon and something before it. */
+/* Splits a line with exactly one colon and a non-empty key. */
 static bool split_line(const char *line, size_t n, struct pair *p)
 {
 	const char *colon = memchr(line, ':', n);
@@ -92,7 +92,7 @@ static bool split_line(const char *line, size_t n, struct pair *p)
 	return p->nkey > 0;
 }
 
-/* Keys stand in JSON as they are, so only harmless bytes stay. */
+/* Keys are not escaped in JSON, so unsafe bytes are replaced. */
 static void put_pair(struct pen_text *t, const struct pair *p)
 {
 	char key[128], value[8192];
@@ -120,7 +120,7 @@ void pen__proc_json(struct pen_text *t, const char *text)
 		const char *end = strchr(s, '\n');
 		size_t n = end ? (size_t)(end - s) : strlen(s), i = 0;
 
-		/* of every CPU in turn: the last one stays, its number not */
+		/* repeated for every CPU: keep the last, without its number */
 		if (split_line(s, n, &p) &&
 		    !(p.nkey == 9 && !memcmp(p.key, "processor", 9))) {
 			while (i < nseen &&
@@ -137,7 +137,7 @@ void pen__proc_json(struct pen_text *t, const char *text)
 		put_pair(t, &seen[i]);
 }
 
-/* A number without sign at *s, blanks before it skipped; moves on. */
+/* Parses an unsigned number after optional blanks; advances *s. */
 static bool number(const char **s, uint64_t *out)
 {
 	unsigned long long v;
@@ -175,7 +175,7 @@ bool pen__proc_number(const char *text, const char *key, uint64_t *out)
 
 /* --- the host --- */
 
-/* What a container may have at most; UINT64_MAX: no limit is known. */
+/* The memory limit of the container; UINT64_MAX: none. */
 static uint64_t memory_limit(void)
 {
 	static const char *const path[] = {
@@ -249,7 +249,7 @@ bool pen__disk_parse(const char *line, struct pen_disk *d)
 	line += len;
 	while (n < 17 && number(&line, &v[n]))
 		n++;
-	if (n < 11) /* 4.18 added discards, 5.5 flushes */
+	if (n < 11) /* Linux 4.18 added discards, 5.5 flushes */
 		return false;
 	for (size_t i = n; i < 17; i++)
 		v[i] = 0;
@@ -288,7 +288,7 @@ bool pen__disk_read(const char *name, struct pen_disk *d)
 	return found;
 }
 
-/* The nearest directory above that exists: data may still be to be made. */
+/* Uses the nearest existing parent: the data may not exist yet. */
 static bool stat_near(const char *path, struct stat *st)
 {
 	char at[PATH_MAX];
@@ -307,7 +307,7 @@ static bool stat_near(const char *path, struct stat *st)
 	return true;
 }
 
-/* A partition lies in its disk's directory: .../vda/vda1. */
+/* A partition is below its disk: .../vda/vda1. */
 bool pen__disk_of(const char *path, char *name, size_t cap)
 {
 	char link[64], to[PATH_MAX], part[PATH_MAX + 16];

@@ -1,13 +1,12 @@
 /*
  * A Chrome trace of a process, for Perfetto: one track per accelerator, with
- * the categories and names DLIO's tracer gives. Written in pieces, because a
- * million events are a hundred megabytes.
+ * the categories and names of the tracer of DLIO. Written in pieces, because a
+ * million events take a hundred megabytes.
  *
- * Times are whole nanoseconds since midnight (UTC) of the day the run began:
- * small enough that a reader's doubles keep them apart, and the same for all
- * ranks, so that their files can be joined. Events of a track nest strictly:
- * a step lies inside its block, and nothing begins before what went before has
- * ended.
+ * Times are integer nanoseconds since midnight (UTC) of the day of the start:
+ * small enough to be exact in doubles, and the same for all ranks, so that
+ * their files can be merged. Events of a track nest strictly: a step is inside
+ * its block, and no event starts before the previous one ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,14 +40,14 @@ struct trace {
 	int fd, sys;
 	const struct pen_record *r;
 	double origin;
-	uint64_t step, nsteps, keep; /* of nsteps steps keep are shown */
+	uint64_t step, nsteps, keep; /* number of steps to show */
 };
 
 struct event {
 	const char *cat, *name;
 	uint64_t at, ns;
 	unsigned tid, epoch, block;
-	uint64_t step; /* from 1; 0: not a step's */
+	uint64_t step; /* from 1; 0: not a step */
 };
 
 static void flush(struct trace *t)
@@ -89,7 +88,7 @@ static uint64_t to_ns(double s)
 	return s > 0 && s < 1e9 ? (uint64_t)(s * 1e9) : 0;
 }
 
-/* Evenly: of every nsteps/keep steps one. */
+/* Selects one of every nsteps/keep steps. */
 static bool shown(struct trace *t)
 {
 	uint64_t i = t->step++;
@@ -212,10 +211,11 @@ int pen__output_trace(const struct pen_record *r, const char *path,
 
 	if (snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid()) >=
 	    (int)sizeof(tmp))
-		return pen__fail(err, PEN_EINVAL, path, "path is too long");
+		return pen__fail(err, P_TOO_LONG, path, "the path is too long");
 	t.fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (t.fd < 0)
-		return pen__fail_sys(err, errno, path, "cannot be written");
+		return pen__fail_sys(err, errno, path,
+				     "cannot write the trace");
 	plan(&t);
 	put_meta(&t);
 	for (unsigned a = 0; a < r->naccel; a++)
@@ -233,5 +233,5 @@ int pen__output_trace(const struct pen_record *r, const char *path,
 	unlink(tmp);
 	if (nomem)
 		return pen__fail_nomem(err, path, PIECE);
-	return pen__fail_sys(err, t.sys, path, "cannot be written");
+	return pen__fail_sys(err, t.sys, path, "cannot write the trace");
 }

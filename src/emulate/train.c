@@ -1,12 +1,12 @@
 /*
- * The training loop. The accelerators of a process are emulated by one thread:
- * a step hands each its batch, in turn, and lasts until the last of them has
+ * The training loop. One thread emulates all accelerators of a process: a step
+ * hands each of them its batch, in turn, and lasts until the last one has
  * computed, because in training all wait for all (the exchange of gradients).
- * So a step costs one sleep, however many accelerators there are, and every
- * CPU is left to the loader.
+ * So a step costs one sleep with any number of accelerators, and the loader has
+ * all CPUs.
  *
- * A batch goes back to the loader as soon as an accelerator has it: on a real
- * one it has been copied to the device by then.
+ * A batch is returned to the loader as soon as an accelerator has it: a real
+ * one would have copied it to the device.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,10 +16,10 @@
 #include "emulate/data.h"
 #include "emulate/draw.h"
 
-/* Interrupts are looked for this often while an accelerator computes. */
+/* Interval between checks for interrupts during compute. */
 #define LOOK_NS 50000000
 
-/* Seconds of all accelerators so far, for those who watch. */
+/* Time of all accelerators so far, for progress reports. */
 struct spent {
 	double compute_s, load_s;
 };
@@ -27,21 +27,21 @@ struct spent {
 struct loop {
 	struct pen_run *r;
 	struct pen_data *d;
-	struct pen_phase *p; /* the block at hand */
+	struct pen_phase *p; /* current block */
 	const struct pen_time_spec *time;
 	enum pen_phase_kind kind;
 	unsigned epoch;
-	uint64_t steps;	       /* to do */
-	uint64_t step;	       /* done in this epoch, by all */
-	uint64_t before_block; /* of those, in blocks before */
-	uint64_t block_ns;     /* its start */
-	bool begun;	       /* a batch of this epoch was asked for */
-	struct spent *spent;   /* in all epochs */
-	uint64_t *free_at;     /* without barrier: per accelerator */
+	uint64_t steps;	       /* steps to run */
+	uint64_t step;	       /* steps done in this epoch */
+	uint64_t before_block; /* steps in earlier blocks */
+	uint64_t block_ns;     /* start of the block */
+	bool begun;	       /* a batch of this epoch was requested */
+	struct spent *spent;   /* over all epochs */
+	uint64_t *free_at; /* without barrier: end of compute per accelerator */
 	struct pen_io_delta before;
 	struct pen_facts facts_before;
-	/* of the block: where the last accelerator waited for its batch, woke
-	 * up late, or waited for other ranks */
+	/* of the block: time that the last accelerator waited for its batch,
+	 * woke up late, or waited for other ranks */
 	uint64_t wait_ns, late_ns, barrier_ns;
 };
 
@@ -72,7 +72,7 @@ static void subtract(struct pen_io_delta *a, const struct pen_io_delta *b)
 	a->cpu_s -= b->cpu_s;
 }
 
-/* What the loader, this thread and the machine did until now. */
+/* Takes the counters of the loader, this thread and the machine. */
 static void take_facts(const struct loop *o, struct pen_facts *f)
 {
 	const struct pen_record *r = &o->r->rec;
@@ -86,7 +86,7 @@ static void take_facts(const struct loop *o, struct pen_facts *f)
 	f->v[PEN_BATCH_ROWS] = o->d->batch;
 }
 
-/* waited: for a batch that has not come yet, ns */
+/* Reports progress. waited: ns spent waiting for the current batch. */
 static int look(struct loop *o, uint64_t waited, struct pen_err *err)
 {
 	const bool train = o->kind == PEN_PHASE_TRAIN;
@@ -106,7 +106,7 @@ static int look(struct loop *o, uint64_t waited, struct pen_err *err)
 	return o->r->tick ? pen__run_tick(o->r, &p, err) : 0;
 }
 
-/* Computing: until the monotonic clock reads ns. */
+/* Emulates compute until the monotonic clock reads ns. */
 static int compute(struct loop *o, uint64_t ns, struct pen_err *err)
 {
 	for (;;) {
@@ -119,7 +119,7 @@ static int compute(struct loop *o, uint64_t ns, struct pen_err *err)
 	}
 }
 
-/* Of the accelerator's next step. */
+/* Draws the compute time of the next step of an accelerator. */
 static double draw(const struct loop *o, unsigned accel)
 {
 	const struct pen_run *r = o->r;
@@ -132,7 +132,7 @@ static double draw(const struct loop *o, unsigned accel)
 	return pen__time_draw(o->time, &g);
 }
 
-/* The loader's next, however long it takes, unless the run is to end. */
+/* Waits for the next batch, unless the run is to end. */
 static int await(struct loop *o, struct pen_batch **b, struct pen_err *err)
 {
 	uint64_t waited = 0;
@@ -150,20 +150,21 @@ static int await(struct loop *o, struct pen_batch **b, struct pen_err *err)
 	return rc;
 }
 
-/* One accelerator gets its batch. *at: when it has it. */
+/* Fetches a batch for one accelerator. *at: time of arrival. */
 static int fetch(struct loop *o, uint64_t *at, struct pen_err *err)
 {
 	struct pen_batch *b;
 	int rc = await(o, &b, err);
 
-	/* the end of the epoch before comes first, and once */
+	/* the loader first reports the end of the previous epoch */
 	if (rc == PEN_END && !o->begun)
 		rc = await(o, &b, err);
 	o->begun = true;
 	*at = pen__now_ns();
 	if (rc == PEN_END)
-		return pen__fail(err, PEN_EDATA, "dataset",
-				 "ended early: samples were skipped");
+		return pen__fail(
+			err, P_DAMAGED, "dataset",
+			"the epoch ended early because samples were skipped");
 	if (!rc)
 		pen_batch_unref(b);
 	return rc;
@@ -187,7 +188,8 @@ static int note(struct loop *o, unsigned accel, uint64_t load_ns, double busy,
 	return 0;
 }
 
-/* A step of all, which ends when the last has computed, on every rank. */
+/* One step of all accelerators; ends when the last one has computed, on every
+ * rank. */
 static int step_together(struct loop *o, struct pen_err *err)
 {
 	uint64_t t0 = pen__now_ns(), at = t0, end = 0, next;
@@ -213,7 +215,8 @@ static int step_together(struct loop *o, struct pen_err *err)
 	return rc;
 }
 
-/* Who is free first, of those that have steps to do in this block. */
+/* The accelerator that is free first among those with steps left in this block.
+ */
 static unsigned first_free(const struct loop *o, uint64_t each)
 {
 	unsigned best = o->r->rec.naccel;
@@ -225,8 +228,8 @@ static unsigned first_free(const struct loop *o, uint64_t each)
 	return best;
 }
 
-/* Nobody waits for others: who is free first gets the next batch. The block
- * ends when the last has computed. */
+/* Without barrier: the accelerator that is free first gets the next batch. The
+ * block ends when the last one has computed. */
 static int steps_apart(struct loop *o, uint64_t to, struct pen_err *err)
 {
 	uint64_t n = o->r->rec.naccel, each = to - o->before_block, end = 0;
@@ -253,7 +256,7 @@ static int steps_apart(struct loop *o, uint64_t to, struct pen_err *err)
 	return compute(o, end, err);
 }
 
-/* Up to step `to` of the epoch, all in the block at hand. */
+/* Runs the current block up to step `to` of the epoch. */
 static int run_steps(struct loop *o, uint64_t to, struct pen_err *err)
 {
 	int rc = 0;
@@ -278,7 +281,7 @@ static int start_block(struct loop *o, unsigned block, struct pen_err *err)
 	o->wait_ns = o->late_ns = o->barrier_ns = 0;
 	take_facts(o, &o->facts_before);
 	take_counts(o->d->l, &o->before);
-	/* what was read ahead since the last block is for this one */
+	/* data prefetched since the last block counts for this one */
 	o->before.read_bytes = o->d->read_bytes;
 	o->before.nreads = o->d->nreads;
 	o->before.device_read_bytes = r->counted.read_bytes;
@@ -314,7 +317,7 @@ static void log_block(struct loop *o)
 		 pen__time_mean(o->time));
 }
 
-/* The facts of the block. */
+/* Computes the facts of the block. */
 static void settle_facts(struct loop *o)
 {
 	struct pen_phase *p = o->p;
@@ -328,7 +331,7 @@ static void settle_facts(struct loop *o)
 	for (unsigned a = 0; a < o->r->rec.naccel; a++)
 		for (size_t i = 0; i < p->of[a].n; i++)
 			compute += (double)p->of[a].compute[i];
-	/* of the steps alone: taking facts of many threads takes time, too */
+	/* only of the steps: taking the facts of many threads takes time */
 	f->v[PEN_THREADS_S] *= p->seconds / f->v[PEN_SECONDS];
 	f->v[PEN_SECONDS] = p->seconds;
 	f->v[PEN_WAIT_S] = (double)o->wait_ns / 1e9;
@@ -356,11 +359,11 @@ static void end_block(struct loop *o)
 		log_block(o);
 }
 
-/* All steps of an epoch, in blocks that end with a checkpoint. */
+/* Runs all steps of an epoch, in blocks separated by checkpoints. */
 static int train_epoch(struct loop *o, struct pen_err *err)
 {
 	struct pen_run *r = o->r;
-	uint64_t every = o->steps; /* a block's steps */
+	uint64_t every = o->steps; /* steps per block */
 	bool by_step = r->ckpt && r->c->checkpoint.steps_between > 0;
 	unsigned block = 1;
 	int rc = start_block(o, block, err);
@@ -410,7 +413,7 @@ static int evaluate(struct loop *o, struct pen_err *err)
 	return rc;
 }
 
-/* Evaluations after so many epochs. */
+/* Number of evaluations in the first `epochs` epochs. */
 static uint64_t evals_in(const struct pen_config *c, uint64_t epochs)
 {
 	if (!c->workflow.evaluation || !c->dataset.num_files_eval)
@@ -441,8 +444,8 @@ struct training {
 	uint64_t *free_at;
 };
 
-/* What was read ahead for the coming epoch is read again, or it would come out
- * of the page cache as it was before. */
+/* Discards batches that were prefetched for the next epoch: they were read with
+ * the old state of the page cache. */
 static int rewind_loader(struct pen_data *d, struct pen_err *err)
 {
 	struct pen_state at;
@@ -524,7 +527,7 @@ static int run_epoch(struct training *t, unsigned epoch, struct pen_err *err)
 	return rc;
 }
 
-/* Both loaders; nobody starts before all have theirs. */
+/* Opens both loaders; ranks start together. */
 static int open_data(struct training *t, struct pen_err *err)
 {
 	struct pen_run *r = t->r;
@@ -576,7 +579,7 @@ static void note_loader(struct training *t)
 	snprintf(c->sampler, sizeof(c->sampler), "%s", how.sampler);
 }
 
-/* Each line of a text as a warning. */
+/* Logs each line of a text as a warning. */
 static void warn_lines(struct pen_log *log, struct pen_text *t)
 {
 	for (char *at = t->p, *end; at && *at; at = end) {
@@ -618,8 +621,8 @@ static void log_plan(const struct training *t)
 	    c->dataset.num_samples_per_file * c->dataset.num_files_train)
 		pen__log_warn(
 			log,
-			"The files hold %llu samples, not %llu files * "
-			"%llu: what is there counts",
+			"The files contain %llu samples, not %llu files * "
+			"%llu; all of them are used",
 			(unsigned long long)t->train.nsamples,
 			(unsigned long long)c->dataset.num_files_train,
 			(unsigned long long)c->dataset.num_samples_per_file);

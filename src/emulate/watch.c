@@ -1,10 +1,10 @@
 /*
- * A thread that writes down the machine's counters once a second. It keeps the
- * counters themselves, not rates: so any two of them give the truth about the
- * time between, and a long run can drop every other one when there are too
- * many. Rates are computed when they are written.
+ * A thread that samples the counters of the machine once a second. It stores
+ * counters, not rates: any two samples give exact rates for the time in
+ * between, and a long run can drop every other sample. Rates are computed on
+ * output.
  *
- * A sample that finds no memory is left out; watching never stops a run.
+ * A sample without memory is omitted; monitoring never stops a run.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "emulate/system.h"
 
 #define MAX_DISKS 16
-#define MAX_SNAPS 16384 /* 4.5 hours; then one in two is kept */
+#define MAX_SNAPS 16384 /* 4.5 hours; then every other one is dropped */
 #define MAX_POINTS 1000
 #define SECOND 1000000000u
 #define MIB (1024.0 * 1024.0)
@@ -38,7 +38,7 @@ struct pen_watch {
 	char name[MAX_DISKS][32];
 	size_t ndisks;
 	struct snap *snap;
-	struct pen_disk *disk; /* ndisks a snap */
+	struct pen_disk *disk; /* ndisks per snap */
 	size_t n, cap;
 	uint64_t every_ns;
 };
@@ -80,7 +80,7 @@ static bool make_room(struct pen_watch *w)
 	return true;
 }
 
-/* Every other one goes, the first stays. */
+/* Drops every other sample and keeps the first. */
 static void thin(struct pen_watch *w)
 {
 	for (size_t i = 1; 2 * i < w->n; i++) {
@@ -92,7 +92,7 @@ static void thin(struct pen_watch *w)
 	w->every_ns *= 2;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void sample(struct pen_watch *w)
 {
 	struct snap *s;
@@ -127,13 +127,13 @@ static void watch(void *arg, unsigned i)
 			continue;
 		sample(w);
 		next += w->every_ns;
-		if (next < pen__now_ns()) /* the machine was asleep */
+		if (next < pen__now_ns()) /* the machine was suspended */
 			next = pen__now_ns() + w->every_ns;
 	}
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* The next of a list, "sda" of "/dev/sda"; false at its end. */
+/* The next name of a list, without "/dev/"; false at the end. */
 static bool next_disk(const char **list, char name[32])
 {
 	static const char sep[] = ", \t[]'\"", dev[] = "/dev/";
@@ -164,10 +164,10 @@ int pen__watch_check(const char *disks, struct pen_err *err)
 				 !strcmp(d.name, name);
 		}
 		if (!found)
-			rc = pen__fail(err, PEN_EINVAL,
+			rc = pen__fail(err, P_UNKNOWN_NAME,
 				       "profiling.iostat_devices",
-				       "there is no device '%s'; "
-				       "/proc/diskstats lists them",
+				       "no device '%s'; /proc/diskstats lists "
+				       "all devices",
 				       name);
 	}
 	pen__free(text);
@@ -236,7 +236,7 @@ void pen__watch_now(struct pen_watch *w)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* --- two snapshots and what happened between --- */
+/* --- difference of two samples --- */
 
 struct span {
 	double s;
@@ -247,7 +247,7 @@ struct span {
 
 static uint64_t more(uint64_t now, uint64_t before)
 {
-	return now > before ? now - before : 0; /* a device came anew */
+	return now > before ? now - before : 0; /* the device was replaced */
 }
 
 static struct span span_of(const struct pen_watch *w, size_t i, size_t j)
@@ -338,7 +338,7 @@ static void put_iostat_disk(struct pen_text *t, const struct span *x, size_t i)
 		pen__json_num(t, row[k].key, row[k].value);
 }
 
-/* sysstat's way: 11/15/26 20:49:06 */
+/* the format of sysstat: 11/15/26 20:49:06 */
 static void put_time(struct pen_text *t, const char *key, time_t at, bool day)
 {
 	char buf[80] = "";

@@ -1,8 +1,8 @@
 /*
- * YAML into a tree, by libyaml's events. The tree is ours and not libyaml's
- * document, because that one can hold cycles and knows no duplicate keys. An
- * alias is a pointer to a finished node, so the tree has no cycles; what
- * aliases expand to is counted before anyone walks it.
+ * Parses YAML into a tree, from the events of libyaml. Its document API is not
+ * used, because it allows cycles and duplicate keys. An alias is a pointer to a
+ * complete node, so the tree has no cycles; the expanded size of aliases is
+ * limited before the tree is walked.
  */
 #include "emulate/yaml.h"
 
@@ -44,7 +44,7 @@ static int fail_at(const struct reader *r, size_t line, size_t col,
 	char at[256];
 
 	snprintf(at, sizeof(at), "%.200s:%zu:%zu", r->file, line, col);
-	return pen__fail(r->err, PEN_EINVAL, at, "%s", what);
+	return pen__fail(r->err, P_BAD_YAML, at, "%s", what);
 }
 
 static int fail_event(const struct reader *r, const yaml_event_t *ev,
@@ -54,7 +54,7 @@ static int fail_event(const struct reader *r, const yaml_event_t *ev,
 		       what);
 }
 
-/* libyaml knows where bad bytes are, but not in which line. */
+/* libyaml reports the offset of bad bytes, but not the line. */
 static int fail_bytes(const struct reader *r)
 {
 	size_t line = 1, col = 1, to = r->y.problem_offset;
@@ -64,8 +64,10 @@ static int fail_bytes(const struct reader *r)
 		line += r->text[i] == '\n';
 	}
 	if (strstr(r->y.problem, "control"))
-		return fail_at(r, line, col, "is not text: a control byte");
-	return fail_at(r, line, col, "is not text: bytes that are not UTF-8");
+		return fail_at(r, line, col,
+			       "not text: contains a control character");
+	return fail_at(r, line, col,
+		       "not text: contains bytes that are not UTF-8");
 }
 
 static bool tab_before(const struct reader *r, size_t line)
@@ -81,27 +83,26 @@ static bool tab_before(const struct reader *r, size_t line)
 	return p && p < end && *p == '\t';
 }
 
-/* What libyaml says, in words for someone who has the file in front of them. */
+/* Translates errors of libyaml for the author of the file. */
 static int fail_syntax(const struct reader *r)
 {
 	static const struct {
 		const char *theirs, *ours;
 	} words[] = {
 		{ "did not find expected key",
-		  "a key is expected here; check the indentation" },
+		  "expected a key; check the indentation" },
 		{ "mapping values are not allowed",
-		  "a ':' too many; quote the text, or check the indentation" },
-		{ "could not find expected ':'", "a ':' is missing" },
-		{ "did not find expected ',' or", "a ',' is missing" },
-		{ "did not find expected node content",
-		  "a value is expected here" },
+		  "unexpected ':'; quote the text or check the indentation" },
+		{ "could not find expected ':'", "missing ':'" },
+		{ "did not find expected ',' or", "missing ','" },
+		{ "did not find expected node content", "expected a value" },
 		{ "did not find expected <document start>",
-		  "this belongs to nothing; check the indentation" },
+		  "unexpected content; check the indentation" },
 		{ "did not find expected '-' indicator",
-		  "a '-' is expected here; check the indentation" },
+		  "expected '-'; check the indentation" },
 	};
 	const yaml_mark_t *m = &r->y.problem_mark;
-	const char *what = r->y.problem ? r->y.problem : "is not YAML";
+	const char *what = r->y.problem ? r->y.problem : "not valid YAML";
 	char buf[200];
 
 	if (r->y.error == YAML_READER_ERROR)
@@ -116,13 +117,12 @@ static int fail_syntax(const struct reader *r)
 			       "closed");
 	if (tab_before(r, m->line))
 		return fail_at(r, m->line + 1, m->column + 1,
-			       "a tab indents this line; YAML takes blanks "
-			       "only");
+			       "this line is indented with a tab; use spaces");
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strstr(what, words[i].theirs))
 			return fail_at(r, m->line + 1, m->column + 1,
 				       words[i].ours);
-	snprintf(buf, sizeof(buf), "is not YAML: %s", what);
+	snprintf(buf, sizeof(buf), "not valid YAML: %s", what);
 	return fail_at(r, m->line + 1, m->column + 1, buf);
 }
 
@@ -153,7 +153,7 @@ static struct pen_yaml_node *new_node(struct reader *r, const yaml_event_t *ev,
 	return node;
 }
 
-/* Tags say what a value is; only what YAML itself has is taken. */
+/* Accepts only the standard tags of YAML. */
 static int check_tag(const struct reader *r, const yaml_event_t *ev,
 		     const yaml_char_t *tag, bool *str)
 {
@@ -186,13 +186,13 @@ static int set_anchor(struct reader *r, const yaml_event_t *ev,
 	a = &r->anchor[r->nanchors];
 	if (snprintf(a->name, sizeof(a->name), "%s", (const char *)name) >=
 	    (int)sizeof(a->name))
-		return fail_event(r, ev, "an anchor with too long a name");
+		return fail_event(r, ev, "the name of the anchor is too long");
 	a->node = node;
 	r->nanchors++;
 	return 0;
 }
 
-/* The latest of that name; an anchor may be set again. */
+/* Finds the latest anchor of that name; anchors may be redefined. */
 static int find_alias(struct reader *r, const yaml_event_t *ev,
 		      struct pen_yaml_node **out)
 {
@@ -204,8 +204,8 @@ static int find_alias(struct reader *r, const yaml_event_t *ev,
 			*out = r->anchor[i].node;
 			return 0;
 		}
-	snprintf(what, sizeof(what), "no finished anchor '&%.60s' before this",
-		 name);
+	snprintf(what, sizeof(what),
+		 "no complete anchor '&%.60s' before this alias", name);
 	return fail_event(r, ev, what);
 }
 
@@ -227,7 +227,7 @@ static int scalar_of(struct reader *r, const yaml_event_t *ev,
 	if (check_tag(r, ev, ev->data.scalar.tag, &str))
 		return PEN_EINVAL;
 	if (memchr(s, '\0', n))
-		return fail_event(r, ev, "a NUL in the text");
+		return fail_event(r, ev, "the text contains a NUL character");
 	if (ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !str)
 		kind = is_null(s) ? PEN_YAML_NULL : PEN_YAML_PLAIN;
 	node = new_node(r, ev, kind);
@@ -240,7 +240,7 @@ static int scalar_of(struct reader *r, const yaml_event_t *ev,
 	return set_anchor(r, ev, ev->data.scalar.anchor, node);
 }
 
-/* Appends; the key becomes the node's. */
+/* Appends an item; the node takes ownership of the key. */
 static int add_item(struct reader *r, struct pen_yaml_node *to,
 		    struct pen_yaml_item item)
 {
@@ -258,9 +258,9 @@ static int add_item(struct reader *r, struct pen_yaml_node *to,
 	to->item[to->n++] = item;
 	to->weight += item.node ? item.node->weight : 0;
 	if (to->weight > MAX_WEIGHT)
-		return fail_at(r, item.line, item.col,
-			       "more than 50,000 values, with what its aliases "
-			       "stand for");
+		return fail_at(
+			r, item.line, item.col,
+			"more than 50,000 values after expanding aliases");
 	return 0;
 }
 
@@ -317,13 +317,13 @@ static int key_of(struct reader *r, const struct pen_yaml_node *map,
 	if (ev->type != YAML_SCALAR_EVENT)
 		return fail_event(r, ev, "a key must be text");
 	if (!*s || memchr(s, '\0', ev->data.scalar.length))
-		return fail_event(r, ev, "a key is missing before the ':'");
+		return fail_event(r, ev, "missing key before ':'");
 	if (map->n >= MAX_KEYS)
-		return fail_event(r, ev, "more than 1,000 keys in a map");
+		return fail_event(r, ev, "a map has more than 1,000 keys");
 	had = item_named(map, s);
 	if (had && strcmp(s, "<<")) {
 		snprintf(what, sizeof(what),
-			 "'%.80s' is there twice, first in line %u", s,
+			 "'%.80s' is set twice, first in line %u", s,
 			 had->line);
 		return fail_event(r, ev, what);
 	}
@@ -335,7 +335,7 @@ static int key_of(struct reader *r, const struct pen_yaml_node *map,
 	return item->key ? 0 : pen__fail_nomem(r->err, r->file, strlen(s));
 }
 
-/* One `key: value`; *done when the map ends instead. */
+/* Parses one `key: value`; sets *done at the end of the map. */
 static int pair_of(struct reader *r, struct pen_yaml_node *map, unsigned depth,
 		   bool *done)
 {
@@ -373,21 +373,21 @@ static int merge_map(struct reader *r, struct pen_yaml_node *to,
 
 	if (from->kind != PEN_YAML_MAP)
 		return fail_at(r, at->line, at->col,
-			       "'<<' takes a map, or a list of maps");
+			       "'<<' needs a map or a list of maps");
 	for (size_t i = 0; !rc && i < from->n; i++) {
 		struct pen_yaml_item item = from->item[i];
 
 		item.merged = true;
 		if (to->n >= MAX_KEYS)
 			return fail_at(r, at->line, at->col,
-				       "more than 1,000 keys in a map");
+				       "a map has more than 1,000 keys");
 		if (!item_named(to, item.key))
 			rc = add_item(r, to, item);
 	}
 	return rc;
 }
 
-/* Replaces every << by what it stands for; keys that are there win. */
+/* Expands every <<; existing keys win. */
 static int merge_all(struct reader *r, struct pen_yaml_node *map)
 {
 	int rc = 0;
@@ -399,7 +399,7 @@ static int merge_all(struct reader *r, struct pen_yaml_node *map)
 			i++;
 			continue;
 		}
-		map->n--; /* add_item() still finds the room it expects */
+		map->n--; /* add_item() relies on the previous capacity */
 		memmove(map->item + i, map->item + i + 1,
 			(map->n - i) * sizeof(at));
 		pen__free(at.key);
@@ -438,7 +438,7 @@ static int node_of(struct reader *r, const yaml_event_t *ev, unsigned depth,
 		   struct pen_yaml_node **out)
 {
 	if (depth > MAX_DEPTH)
-		return fail_event(r, ev, "more than 64 levels deep");
+		return fail_event(r, ev, "nested more than 64 levels deep");
 	if (++r->nnodes > MAX_WEIGHT)
 		return fail_event(r, ev, "more than 50,000 values");
 	switch (ev->type) {
@@ -451,11 +451,11 @@ static int node_of(struct reader *r, const yaml_event_t *ev, unsigned depth,
 	case YAML_MAPPING_START_EVENT:
 		return map_of(r, ev, depth, out);
 	default:
-		return fail_event(r, ev, "is not YAML");
+		return fail_event(r, ev, "not valid YAML");
 	}
 }
 
-/* Stream and document starts, the node, and nothing after it. */
+/* Reads the start of stream and document, the node, and the end. */
 static int read_stream(struct reader *r)
 {
 	struct pen_yaml_node *root = NULL;
@@ -469,7 +469,9 @@ static int read_stream(struct reader *r)
 			return rc;
 		done = ev.type == YAML_STREAM_END_EVENT;
 		if (ev.type == YAML_DOCUMENT_START_EVENT && root)
-			rc = fail_event(r, &ev, "a second document begins");
+			rc = fail_event(r, &ev,
+					"a second document starts here; only "
+					"one is allowed");
 		else if (ev.type != YAML_STREAM_START_EVENT && !done &&
 			 ev.type != YAML_DOCUMENT_START_EVENT &&
 			 ev.type != YAML_DOCUMENT_END_EVENT)
@@ -477,7 +479,8 @@ static int read_stream(struct reader *r)
 		yaml_event_delete(&ev);
 	}
 	if (!rc && !root)
-		return pen__fail(r->err, PEN_EINVAL, r->file, "is empty");
+		return pen__fail(r->err, P_BAD_YAML, r->file,
+				 "the file is empty");
 	r->doc->root = root;
 	return rc;
 }
@@ -490,8 +493,8 @@ int pen__yaml_read(struct pen_yaml *doc, const char *text, size_t n,
 
 	*doc = (struct pen_yaml){ NULL, NULL };
 	if (n > PEN_YAML_MAX)
-		return pen__fail(err, PEN_EINVAL, file,
-				 "is larger than 1 MiB; that is no workload");
+		return pen__fail(err, P_BAD_YAML, file,
+				 "larger than 1 MiB; not a workload");
 	r = pen__calloc(1, sizeof(*r));
 	if (!r)
 		return pen__fail_nomem(err, file, sizeof(*r));
@@ -531,9 +534,9 @@ void pen__yaml_fini(struct pen_yaml *doc)
 }
 
 /*
- * --- out ---
- * Scalars that read back as the same text, by us and by readers of YAML 1.1,
- * which take yes, off, 1_000 and 0x10 for something else.
+ * --- output ---
+ * Scalars that read back as the same text, in our parser and in YAML 1.1, where
+ * yes, off, 1_000 and 0x10 have other meanings.
  */
 
 static bool is_word(const char *s)
@@ -549,7 +552,7 @@ static bool is_word(const char *s)
 	return false;
 }
 
-/* Begins like a name or a path, and has nothing YAML would look at. */
+/* True for names and paths without characters special to YAML. */
 static bool is_plain(const char *s)
 {
 	size_t n = 0;
@@ -562,7 +565,7 @@ static bool is_plain(const char *s)
 	return !s[n] && !is_word(s);
 }
 
-/* The character at *s, which moves on; 0: it is not UTF-8. */
+/* Decodes the character at *s and advances; 0: not UTF-8. */
 static uint32_t next_char(const char **s)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -593,7 +596,7 @@ bool pen__yaml_is_text(const char *s)
 	return true;
 }
 
-/* Stands for itself inside quotes; all else is written as a number. */
+/* True if a character needs no escape inside quotes. */
 static bool is_printable(uint32_t c)
 {
 	return (c >= 0x20 && c < 0x7f) ||
@@ -630,7 +633,7 @@ void pen__yaml_put_str(struct pen_text *t, const char *s)
 		const char *from = s;
 		const uint32_t c = next_char(&s);
 
-		if (!c) /* not text: callers keep it out */
+		if (!c) /* not text: excluded by callers */
 			s++;
 		else if (!is_printable(c))
 			pen__text_add(t, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
@@ -642,7 +645,7 @@ void pen__yaml_put_str(struct pen_text *t, const char *s)
 	pen__text_put(t, "\"", 1);
 }
 
-/* Plain text as it was, unless it would end the flow it stands in. */
+/* Prints plain text unchanged, unless it would end the flow. */
 static void put_plain(struct pen_text *t, const char *s)
 {
 	if (s[strcspn(s, ",[]{}\n")] || strstr(s, ": "))

@@ -1,8 +1,8 @@
 /*
- * YAML as DLIO's files need it: maps, lists and scalars, anchors, aliases and
- * merge keys. Within limits: 1 MB of text, 64 levels, 1,000 keys in a map,
- * 50,000 values after aliases. A key given twice is an error, and so are tags,
- * several documents, and keys that are not text.
+ * The subset of YAML that files of DLIO need: maps, lists and scalars, anchors,
+ * aliases and merge keys. Limits: 1 MiB of text, 64 levels, 1,000 keys per map,
+ * 50,000 values after expanding aliases. Duplicate keys, tags, several
+ * documents and keys that are not text are errors.
  */
 #ifndef PEN_EMULATE_YAML_H
 #define PEN_EMULATE_YAML_H
@@ -15,9 +15,9 @@
 #define PEN_YAML_MAX ((size_t)1 << 20) /* bytes of text */
 
 enum pen_yaml_kind {
-	PEN_YAML_NULL, /* nothing, ~, null */
+	PEN_YAML_NULL, /* empty, ~, null */
 	PEN_YAML_PLAIN,
-	PEN_YAML_QUOTED, /* text for certain: '...', "...", |, > */
+	PEN_YAML_QUOTED, /* always text: '...', "...", |, > */
 	PEN_YAML_LIST,
 	PEN_YAML_MAP
 };
@@ -25,7 +25,7 @@ enum pen_yaml_kind {
 struct pen_yaml_item {
 	char *key; /* NULL in lists */
 	unsigned line, col;
-	bool merged; /* by <<; the key belongs to another map */
+	bool merged; /* by <<; another map owns the key */
 	const struct pen_yaml_node *node;
 };
 
@@ -35,8 +35,8 @@ struct pen_yaml_node {
 	char *text; /* scalars; "" for NULL */
 	struct pen_yaml_item *item;
 	size_t n;
-	size_t weight;		    /* values in it, aliases counted out */
-	struct pen_yaml_node *next; /* of all, for freeing */
+	size_t weight; /* number of values after expanding aliases */
+	struct pen_yaml_node *next; /* list of all nodes, for freeing */
 };
 
 struct pen_yaml {
@@ -44,15 +44,15 @@ struct pen_yaml {
 	struct pen_yaml_node *all;
 };
 
-/* Errors are placed: "file:line:column". */
+/* Errors have "file:line:column" as place. */
 int pen__yaml_read(struct pen_yaml *, const char *text, size_t n,
 		   const char *file, struct pen_err *err);
 void pen__yaml_fini(struct pen_yaml *);
-/* The node in one line: [a, b], {a: b} */
+/* Prints a node on one line: [a, b], {a: b} */
 void pen__yaml_flow(const struct pen_yaml_node *, struct pen_text *out);
-/* Is it UTF-8, so that YAML can hold it? */
+/* True if s is valid UTF-8. */
 bool pen__yaml_is_text(const char *s);
-/* A scalar, quoted when it would read back as something else than text. */
+/* Prints a scalar, quoted if it would not read back as text. */
 void pen__yaml_put_str(struct pen_text *, const char *s);
 
 #endif

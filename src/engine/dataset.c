@@ -22,15 +22,15 @@
 #include "store/tier.h"
 
 #define SMALL_OBJECT (1u << 20)
-#define MOST_INDEXING 256 /* threads, unless more are asked for */
-#define MOSTLY 0.95	  /* in the page cache, as store=auto has it */
+#define MOST_INDEXING 256 /* threads, unless more are requested */
+#define MOSTLY 0.95	  /* share in the page cache that counts as all */
 
-/* Which names are wanted while listing. */
+/* Which names to keep while listing. */
 struct wanted {
-	const struct pen_format_ops *format; /* NULL: any known one */
-	bool any; /* named by the user one by one: the suffix does not matter */
-	bool whole;   /* a directory that is one of the format's */
-	bool several; /* paths, each sorted by itself */
+	const struct pen_format_ops *format; /* NULL: any known format */
+	bool any; /* named one by one by the user: the suffix does not matter */
+	bool whole;   /* the directory itself belongs to the format */
+	bool several; /* several paths, each sorted separately */
 };
 
 /* Is the file a marker of the format? */
@@ -50,7 +50,7 @@ static bool is_marker(const struct pen_format_ops *o, const char *path)
 	return n > 0 && o->marks(head, (size_t)n);
 }
 
-/* The format that has one of its markers at the top of a directory. */
+/* The format whose marker is at the top of a directory, or NULL. */
 static const struct pen_format_ops *format_marked(const char *dir)
 {
 	const struct pen_format_ops *o;
@@ -81,7 +81,7 @@ static bool keep_name(void *arg, const char *dir, const char *name)
 			 : pen__format_for(name) != NULL;
 }
 
-/* The objects of one path, after those of the paths before it. */
+/* Lists the objects of one path, after those of earlier paths. */
 static int list_path(struct pen_dataset *ds, const char *path, struct wanted *w,
 		     struct pen_err *err)
 {
@@ -103,13 +103,14 @@ static int list_file(struct pen_dataset *ds, const char *path, struct wanted *w,
 	FILE *in = fopen(path, "re");
 
 	if (!in)
-		return pen__fail_sys(err, errno, path, "cannot be read");
+		return pen__fail_sys(err, errno, path,
+				     "cannot read the list of files");
 	while (!rc && fgets(line, sizeof(line), in)) {
 		size_t n = strcspn(line, "\r\n");
 
 		if (line[n] == '\0' && !feof(in)) {
-			rc = pen__fail(err, PEN_EINVAL, path,
-				       "has a line of over 4000 bytes");
+			rc = pen__fail(err, P_TOO_LONG, path,
+				       "a line has more than 4000 bytes");
 			break;
 		}
 		line[n] = '\0';
@@ -122,13 +123,15 @@ static int list_file(struct pen_dataset *ds, const char *path, struct wanted *w,
 		rc = list_path(ds, full, w, err);
 	}
 	if (!rc && ferror(in))
-		rc = pen__fail_sys(err, errno, path, "cannot be read");
+		rc = pen__fail_sys(err, errno, path,
+				   "cannot read the list of files");
 	fclose(in);
 	return rc;
 }
 
-/* Samples are numbered in the order of the paths given, so that what users
- * give per sample (weights, labels, ids) is about the samples they mean. */
+/* Samples are numbered in the order of the given paths, so that what users
+ * specify per sample (weights, labels, ids) applies to the samples they
+ * mean. */
 static int join_paths(struct pen_dataset *ds, struct pen_err *err)
 {
 	char path[4096];
@@ -140,9 +143,10 @@ static int join_paths(struct pen_dataset *ds, struct pen_err *err)
 	if (!rc)
 		return 0;
 	pen__object_path(&ds->objs, twice, path, sizeof(path));
-	return pen__fail(err, rc, path,
-			 "two of the given paths lead to it: give each file "
-			 "once; subset= or sampler=weighted repeat samples");
+	return pen__fail(
+		err, P_CONFLICT, path,
+		"two of the given paths lead to this file; name each file once "
+		"(subset= and sampler=weighted can repeat samples)");
 }
 
 static int list_objects(struct pen_dataset *ds,
@@ -169,10 +173,10 @@ static int list_objects(struct pen_dataset *ds,
 	if (rc)
 		return rc;
 	if (!ds->objs.nobj)
-		return pen__fail(err, PEN_ENOTFOUND, ds->spec->paths[0],
-				 format ? "has no %s files"
-					: "has no files of a known format%s; "
-					  "name it with format=",
+		return pen__fail(err, P_NO_KNOWN_FORMAT, ds->spec->paths[0],
+				 format ? "contains no %s files"
+					: "contains no files of a known "
+					  "format%s; set format=",
 				 format ? format->name : "");
 	if (w.several)
 		return join_paths(ds, err);
@@ -189,14 +193,14 @@ static const struct pen_format_ops *format_of(const struct pen_objects *o,
 	return f ? f : pen__format_for(pen__object_name(o, (uint32_t)i));
 }
 
-/* Two formats may have a suffix in common. */
+/* Two formats may share a suffix. */
 static bool takes(const struct pen_objects *o, uint64_t i,
 		  const struct pen_format_ops *f)
 {
 	return pen__format_takes(f, pen__object_name(o, (uint32_t)i));
 }
 
-/* Several formats of one family, or NULL. */
+/* The family that the formats of all objects belong to, or NULL. */
 static const struct pen_format_ops *find_family(const struct pen_objects *o)
 {
 	const struct pen_format_ops *f = format_of(o, 0), *all;
@@ -208,7 +212,7 @@ static const struct pen_format_ops *find_family(const struct pen_objects *o)
 	return all;
 }
 
-/* The one format all listed names have, or an error that counts them. */
+/* The format of all listed names, or an error with counts. */
 static int find_format(struct pen_dataset *ds,
 		       const struct pen_format_ops **out, struct pen_err *err)
 {
@@ -225,15 +229,15 @@ static int find_format(struct pen_dataset *ds,
 			other = o;
 	}
 	if (!f)
-		return pen__fail(err, PEN_EINVAL, ds->spec->paths[0],
-				 "is of no known format by its name: give "
+		return pen__fail(err, P_MISSING_SETTING, ds->spec->paths[0],
+				 "the format cannot be told from the name; set "
 				 "format= (see `penstock formats`)");
 	if (n != ds->objs.nobj && (*out = find_family(&ds->objs)))
 		return 0;
 	if (n != ds->objs.nobj)
-		return pen__fail(err, PEN_EINVAL, ds->spec->paths[0],
-				 "holds %llu %s files and %llu others (%s): "
-				 "choose with format=",
+		return pen__fail(err, P_AMBIGUOUS_DATA, ds->spec->paths[0],
+				 "contains %llu %s files and %llu others (%s); "
+				 "choose one with format=",
 				 (unsigned long long)n, f->name,
 				 (unsigned long long)(ds->objs.nobj - n),
 				 other ? other->name : "unknown");
@@ -249,11 +253,11 @@ static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 	int rc = 0;
 
 	if (s->cells && !pen__opt_find(ops->opts, s->cells->name))
-		return pen__fail(err, PEN_EINVAL, s->paths[0],
-				 "is of format %s, which has no cells; convert "
-				 "takes h5ad, zarr and packed",
+		return pen__fail(err, P_BAD_VALUE, s->paths[0],
+				 "the format '%s' has no cells; convert reads "
+				 "h5ad, zarr and packed",
 				 ops->name);
-	/* a format that can leave fields alone is told which ones matter */
+	/* a format that can skip fields is told which ones are needed */
 	if (s->fields && pen__opt_find(ops->opts, "fields") &&
 	    !pen__pairs_get(&s->for_format, "fields"))
 		rc = pen__fields_of_format(s, &fields, err);
@@ -272,8 +276,8 @@ static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 				 err);
 }
 
-/* The store the objects are listed and indexed with: headers are small reads
- * of many files, for which mapping or a ring only costs. */
+/* The store for listing and indexing: headers are small reads of many files,
+ * where a mapping or a ring only adds cost. */
 static const char *index_store(const char *name)
 {
 	return strcmp(name, "auto") == 0 || strcmp(name, "mmap") == 0 ||
@@ -320,7 +324,8 @@ static int64_t wall_ns(void)
 	return (int64_t)pen__clock_ns_of(CLOCK_REALTIME);
 }
 
-/* What a path alone says: a directory by its marker, all else by the name. */
+/* The format suggested by a path alone: by its marker for a directory, else by
+ * the name. */
 static const struct pen_format_ops *format_at(const char *path)
 {
 	const struct pen_format_ops *o = format_marked(path);
@@ -328,8 +333,8 @@ static const struct pen_format_ops *format_at(const char *path)
 	return o ? o : pen__format_for(path);
 }
 
-/* The format that was asked for, or that directories have at their tops. NULL:
- * names of objects will tell. */
+/* The requested format, or the one whose marker a directory has. NULL: decided
+ * by the names of the objects. */
 static const struct pen_format_ops *asked_format(const struct pen_spec *s)
 {
 	const struct pen_format_ops *ops = NULL;
@@ -344,8 +349,9 @@ static const struct pen_format_ops *asked_format(const struct pen_spec *s)
 	return ops;
 }
 
-/* As many reads in flight as loading will have. Of large objects a format may
- * keep much while it looks at one: they get no more threads than loading. */
+/* As many reads in flight as loading will have. A format may need much memory
+ * to index a large object, so large objects get no more threads than
+ * loading. */
 static unsigned index_threads(const struct pen_dataset *ds)
 {
 	const struct pen_spec *s = ds->spec;
@@ -377,7 +383,8 @@ static int index_as(struct pen_dataset *ds, const struct pen_format_ops *ops,
 				err);
 }
 
-/* What a folder has can be of another format when it is seen together. */
+/* The files of a folder, seen together, can turn out to be of another
+ * format. */
 static int index_together(struct pen_dataset *ds, unsigned threads,
 			  struct pen_err *err)
 {
@@ -406,7 +413,7 @@ static int build_index(struct pen_dataset *ds, struct pen_err *err)
 	int rc;
 
 	if (ds->spec->format && !ops)
-		return pen__fail(err, PEN_EINVAL, ds->spec->format,
+		return pen__fail(err, P_UNKNOWN_NAME, ds->spec->format,
 				 "is not a format; see `penstock formats`");
 	rc = list_objects(ds, ops, err);
 	if (!rc && !ops)
@@ -424,14 +431,15 @@ static int build_index(struct pen_dataset *ds, struct pen_err *err)
 	if (rc)
 		return rc;
 	ds->ix.listed_ns = listed_ns;
-	/* not being able to keep the index only costs time later */
+	/* failing to save the index only costs time later */
 	if (ds->cache_dir[0] && !ds->ix.nbad)
 		(void)!pen__cache_save(&ds->ix, ds->cache_dir, &ds->key, NULL);
 	return 0;
 }
 
-/* From the cache, also when others are just building it; else an error and,
- * in *lock, what others wait for until it is built here. */
+/* Loads the index from the cache, also when another process is just building
+ * it. On failure, *lock is what other processes wait for until it is built
+ * here. */
 static int cached_index(struct pen_dataset *ds, int *lock)
 {
 	bool waited;
@@ -448,7 +456,7 @@ static int cached_index(struct pen_dataset *ds, int *lock)
 	if (waited)
 		rc = pen__cache_load(&ds->ix, &ds->objs, ds->cache_dir,
 				     &ds->key);
-	if (waited) { /* it may be data whose index is never kept */
+	if (waited) { /* the index of this data may never be saved */
 		pen__cache_unlock(*lock, ds->cache_dir, &ds->key);
 		*lock = -1;
 	}
@@ -480,7 +488,7 @@ static void access_of(struct pen_dataset *ds, bool *whole, uint64_t *bytes)
 	*bytes = ds->objs.total_bytes / n;
 }
 
-/* Do samples come out of units that are unpacked? The first one tells. */
+/* Are samples unpacked from compressed units? The first sample decides. */
 static bool unpacks(const struct pen_dataset *ds)
 {
 	const struct pen_format *f = ds->format;
@@ -503,7 +511,7 @@ static bool unpacks(const struct pen_dataset *ds)
 	return packed;
 }
 
-/* The dictionary over the store that was settled on. */
+/* Puts the dictionary on top of the chosen store. */
 static int add_tier(struct pen_dataset *ds, struct pen_err *err)
 {
 	const struct pen_pairs *given = &ds->spec->for_cache;
@@ -518,7 +526,7 @@ static int add_tier(struct pen_dataset *ds, struct pen_err *err)
 	return rc;
 }
 
-/* Reads in flight are for a store that has them. */
+/* queue_depth= needs a store that has reads in flight. */
 static bool picks_depth(const struct pen_spec *s, struct pen_pick *pick)
 {
 	if (!s->queue_depth)
@@ -548,7 +556,7 @@ static int settle_store(struct pen_dataset *ds, struct pen_err *err)
 		access_of(ds, &whole, &bytes);
 		pick = pen__store_pick(&ds->objs, whole, unpacks(ds), bytes,
 				       ds->resident);
-		/* what is read once, and copied, need not be mapped */
+		/* data that is read once and copied need not be mapped */
 		if (ds->comm && strcmp(pick.name, "mmap") == 0)
 			pick = (struct pen_pick){ .name = "posix",
 						  .why = "beneath a cache" };
@@ -570,24 +578,24 @@ static int no_samples(const struct pen_dataset *ds, struct pen_err *err)
 
 	if (filter && *filter)
 		return pen__fail(
-			err, PEN_EDATA, ds->spec->paths[0],
-			"has no samples that format.filter=%.100s leaves; "
-			"`penstock inspect` with format.obs= lists "
-			"the values of a column",
+			err, P_NO_SAMPLES, ds->spec->paths[0],
+			"format.filter=%.100s leaves no samples; see `penstock "
+			"inspect` with format.obs= for the values of a column",
 			filter);
 	if (fields)
 		return pen__fail(
-			err, PEN_EDATA, ds->spec->paths[0],
-			"has no samples with format.fields=%.100s; `penstock "
-			"inspect` without it lists what there is",
+			err, P_NO_SAMPLES, ds->spec->paths[0],
+			"no samples with format.fields=%.100s; see `penstock "
+			"inspect` without it for what the data contains",
 			fields);
 	if (window && strcmp(window, "0") != 0)
-		return pen__fail(err, PEN_EDATA, ds->spec->paths[0],
-				 "has no record that gives a sample with "
-				 "format.window=%.40s; format.last=keep takes "
-				 "shorter ones, too",
-				 window);
-	return pen__fail(err, PEN_EDATA, ds->spec->paths[0], "has no samples");
+		return pen__fail(
+			err, P_NO_SAMPLES, ds->spec->paths[0],
+			"no record is long enough for format.window=%.40s; set "
+			"format.last=keep to accept shorter ones",
+			window);
+	return pen__fail(err, P_NO_SAMPLES, ds->spec->paths[0],
+			 "contains no samples");
 }
 
 static int bind_index(struct pen_dataset *ds, struct pen_err *err)
@@ -602,8 +610,8 @@ static int bind_index(struct pen_dataset *ds, struct pen_err *err)
 	return ds->format->ops->bind(ds->format, &ds->ix.pub, err);
 }
 
-/* What a cached index leads to is no one's fault but its own: one that another
- * version of the program wrote, say. */
+/* If a cached index does not bind, the index itself is at fault: another
+ * version of the program may have written it. */
 static int index_again(struct pen_dataset *ds, struct pen_err *err)
 {
 	int rc;
@@ -634,8 +642,8 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 	if (rc)
 		return rc;
 	if (!ds->spec->npaths)
-		return pen__fail(err, PEN_EINVAL, "path",
-				 "is missing: name a file or directory");
+		return pen__fail(err, P_MISSING_SETTING, "path",
+				 "no PATH given; name a file or directory");
 	rc = pen__spec_check_parts(ds->spec, err);
 	if (rc)
 		return rc;
@@ -657,7 +665,7 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 	return rc;
 }
 
-/* Before all that may fail on one rank only. */
+/* Called before anything that may fail on a single rank. */
 static int open_ranks(struct pen_dataset *ds, struct pen_err *err)
 {
 	struct pen_spec *s = ds->spec;
@@ -710,7 +718,11 @@ static int open_data(struct pen_dataset **out, const struct pen_spec *spec,
 	if (rc) {
 		if (ds->format)
 			pen__format_err(ds->format->ops, err);
-		/* once: all have to make the same calls */
+		/* formats do not know which of the two settings it is */
+		if (err && !spec->fields && !strcmp(err->where, "fields"))
+			snprintf(err->where, sizeof(err->where),
+				 "format.fields");
+		/* only once: all ranks must make the same calls */
 		if (ds->comm && !pen__tier_met(ds->store))
 			rc = pen__comm_agree(ds->comm, rc, err);
 		pen_dataset_close(ds);

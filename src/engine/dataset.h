@@ -15,23 +15,23 @@ struct pen_dataset {
 	struct pen_label label;
 	struct pen_comm *comm; /* of the ranks that share a cache, or NULL */
 	bool own_comm;
-	const char *why_store; /* one line: why store=auto chose as it did */
+	const char *why_store; /* why store=auto chose it, in one line */
 	double resident; /* share of the bytes in the page cache, or < 0 */
 	uint64_t open_ns;
-	char cache_dir[4096]; /* "" when the index is not kept */
+	char cache_dir[4096]; /* "" if the index is not cached */
 	struct pen_index_key key;
 };
 
-/* As pen_dataset_open(), to be read from: over the cache that the spec asks
- * for. With ranks that is collective, as is closing it then. */
+/* Like pen_dataset_open(), but for reading: on top of the cache that the spec
+ * requests. With ranks, opening and closing are collective. */
 int pen__dataset_open(struct pen_dataset **out, const struct pen_spec *,
 		      struct pen_err *err);
-/* This rank cannot even begin, for reason rc: tells the others, who are about
- * to open it. Returns what is told. */
+/* This rank failed with rc before it could open: tells the other ranks, which
+ * are about to. Returns the agreed code. */
 int pen__dataset_refuse(const struct pen_spec *, int rc, struct pen_err *err);
 
-/* Numbers, one per element, from a .npy file or a text file; used for subset,
- * weights and labels. *bools: the file held booleans. */
+/* Numbers, one per element, from a .npy or text file; for subset, weights and
+ * labels. *bools: the file contains booleans. *out is the caller's to free. */
 int pen__numbers_read(const char *path, double **out, uint64_t *n, bool *bools,
 		      struct pen_err *err);
 

@@ -16,7 +16,7 @@ static const char *label_name(const struct pen_spec *s)
 	return s->label_name ? s->label_name : "y";
 }
 
-/* labels=field:y is the field y, as it is. */
+/* labels=field:y uses the field y itself and adds none. */
 static bool adds_label(const struct pen_spec *s)
 {
 	const char *from = s->labels;
@@ -58,7 +58,7 @@ int pen__fields_of_format(const struct pen_spec *s, char **out,
 			continue;
 		if (to > text)
 			*to++ = ',';
-		memcpy(to, p, n); /* no longer than what p has passed */
+		memcpy(to, p, n); /* never longer than what p has passed */
 		to += n;
 	}
 	*to = '\0';
@@ -71,7 +71,7 @@ int pen__fields_of_format(const struct pen_spec *s, char **out,
 
 /* ---- labels=folder ---- */
 
-/* Directories that have samples, in their order, which is that of paths. */
+/* Numbers the directories that have samples, in the order of their paths. */
 static int number_folders(struct pen_dataset *ds, struct pen_err *err)
 {
 	const struct pen_objects *o = &ds->objs;
@@ -101,7 +101,7 @@ static const char *folder(const struct pen_dataset *ds, uint64_t class)
 	return o->names + o->dir[ds->label.dir_of[class]].name;
 }
 
-/* How much of its path all folders have in common, in whole parts. */
+/* Length of the path that all folders have in common, in entire components. */
 static size_t common_part(const struct pen_dataset *ds)
 {
 	const char *first = folder(ds, 0);
@@ -113,7 +113,7 @@ static size_t common_part(const struct pen_dataset *ds)
 
 		while (k < n && first[k] == other[k])
 			k++;
-		/* "a" and "ab" have nothing, "a" and "a/b" all of "a" */
+		/* "a" and "ab" share nothing, "a" and "a/b" share "a" */
 		if ((k < strlen(first) && first[k] != '/') ||
 		    (other[k] && other[k] != '/'))
 			while (k && first[k - 1] != '/')
@@ -129,9 +129,9 @@ static size_t common_part(const struct pen_dataset *ds)
 /* ---- the data set's fields ---- */
 
 /*
- * fields= names the label, so the format was not asked for a field of that
- * name, and does not say whether the data has one. The first object does, or
- * all where they are one whole: looked at for that field alone. 1, 0, or
+ * fields= names the label, so the format was not asked for a field of that name
+ * and does not report whether the data has one. This indexes the first object
+ * (all of them, if they form one store) for that field alone. Returns 1, 0 or
  * PEN_ENOMEM.
  */
 static int has_unread(const struct pen_dataset *ds, struct pen_err *err)
@@ -172,10 +172,10 @@ static int taken(const struct pen_dataset *ds, struct pen_err *err)
 {
 	const char *name = label_name(ds->spec);
 
-	return pen__fail(err, PEN_EINVAL, "labels",
-			 "is delivered as the field '%.63s', and the data has "
-			 "a field of that name: name the label with "
-			 "label_name=, or leave one out with fields=",
+	return pen__fail(err, P_CONFLICT, "labels",
+			 "the label is delivered as the field '%.63s', which "
+			 "the data has too; rename it with label_name=, or "
+			 "exclude one with fields=",
 			 name);
 }
 
@@ -187,9 +187,9 @@ static int add_label(struct pen_dataset *ds, struct pen_err *err)
 	const size_t n = strlen(name);
 
 	if (n >= sizeof(l->field.name) || strchr(name, ','))
-		return pen__fail(err, PEN_EINVAL, "label_name",
-				 "is no name of a field: at most 63 bytes, and "
-				 "no comma");
+		return pen__fail(err, P_BAD_VALUE, "label_name",
+				 "not a valid field name; use at most 63 bytes "
+				 "and no comma");
 	for (uint32_t i = 0; i < f->nfields; i++)
 		if (strcmp(f->field[i].name, name) == 0)
 			return taken(ds, err);
@@ -200,9 +200,9 @@ static int add_label(struct pen_dataset *ds, struct pen_err *err)
 			return there < 0 ? there : taken(ds, err);
 	}
 	if (f->nfields >= PEN_MAX_FIELDS)
-		return pen__fail(err, PEN_EINVAL, "labels",
-				 "the data has %u fields, and no more are "
-				 "possible: leave some out with fields=",
+		return pen__fail(err, P_LABELS_DO_NOT_FIT, "labels",
+				 "the data has %u fields already, the maximum; "
+				 "exclude some with fields=",
 				 f->nfields);
 	l->on = true;
 	l->field = (struct pen_field){ .dtype = PEN_I64, .max_bytes = 8 };
@@ -220,9 +220,9 @@ int pen__label_open(struct pen_dataset *ds, struct pen_err *err)
 	l->from = -1;
 	if (!s->labels)
 		return s->label_name
-			       ? pen__fail(err, PEN_EINVAL, "label_name",
-					   "is set, but there is no label: "
-					   "add labels=")
+			       ? pen__fail(err, P_NO_EFFECT, "label_name",
+					   "has no effect without labels=; set "
+					   "it too, or omit this")
 			       : 0;
 	if (strcmp(s->labels, "folder") == 0) {
 		rc = number_folders(ds, err);
@@ -233,7 +233,7 @@ int pen__label_open(struct pen_dataset *ds, struct pen_err *err)
 			if (strcmp(f->field[i].name, s->labels + 6) == 0)
 				l->from = (int)i;
 	}
-	/* a field that is not there is an error where labels are read */
+	/* a missing field is reported where labels are read */
 	if (l->from < 0 && strncmp(s->labels, "field:", 6) == 0 && !s->fields)
 		return 0;
 	if (!rc && adds_label(s) &&
@@ -262,7 +262,7 @@ PEN_API const struct pen_field *pen_dataset_field(const struct pen_dataset *ds,
 	return i < pen_dataset_nfields(ds) ? &ds->label.field : NULL;
 }
 
-/* The field of the format whose codes these are, or -1. */
+/* The field of the format that defines these codes, or -1. */
 static int codes_of(const struct pen_dataset *ds, uint32_t field)
 {
 	if (field < ds->format->nfields)
@@ -309,8 +309,8 @@ static int fail_field(const struct pen_dataset *ds, const char *name, size_t n,
 		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s",
 				       i ? ", " : "",
 				       pen_dataset_field(ds, i)->name);
-	return pen__fail(err, PEN_EINVAL, "fields",
-			 "'%.*s' is not a field; there are: %s", (int)n, name,
+	return pen__fail(err, P_NO_SUCH_FIELD, "fields",
+			 "unknown field '%.*s'; choose from: %s", (int)n, name,
 			 list);
 }
 
@@ -336,7 +336,7 @@ int pen__fields_hide(const struct pen_dataset *ds, bool *hide,
 	return 0;
 }
 
-/* ---- what samples have ---- */
+/* ---- labels of samples ---- */
 
 static void choose_folders(struct pen_choice *c, const struct pen_dataset *ds)
 {
@@ -360,11 +360,11 @@ static int check_none(const struct pen_choice *c, const char *from,
 		minus |= c->labels[i] == -1;
 	}
 	if (none && minus)
-		return pen__fail(err, PEN_EINVAL, from,
-				 "some samples have no label, which is "
-				 "delivered as -1, and others have the label "
-				 "-1: use other numbers, or leave the label "
-				 "out with fields=");
+		return pen__fail(
+			err, P_LABELS_DO_NOT_FIT, from,
+			"some samples have no label, which is delivered as -1, "
+			"and others have the label -1; renumber them, or "
+			"exclude the label with fields=");
 	return 0;
 }
 
@@ -381,11 +381,10 @@ static int choose_numbers(struct pen_choice *c, const struct pen_dataset *ds,
 		if (isnan(v[i]))
 			c->labels[i] = PEN_NO_LABEL;
 		else if (fabs(v[i]) > 0x1p53 || v[i] != floor(v[i]))
-			rc = pen__fail(
-				err, PEN_EINVAL, from,
-				"is no label: sample %llu of those chosen has "
-				"%g, not a whole number below 2^53",
-				(unsigned long long)i, v[i]);
+			rc = pen__fail(err, P_LABELS_DO_NOT_FIT, from,
+				       "chosen sample %llu has the label %g; "
+				       "labels must be integers below 2^53",
+				       (unsigned long long)i, v[i]);
 		else
 			c->labels[i] = (int64_t)v[i];
 	}
@@ -395,7 +394,7 @@ static int choose_numbers(struct pen_choice *c, const struct pen_dataset *ds,
 	return rc;
 }
 
-/* Of a list of samples: labels by their numbers, for batches. */
+/* Labels by sample number, for batches of a list of samples. */
 static int turn_round(struct pen_choice *c, const struct pen_dataset *ds,
 		      struct pen_err *err)
 {
@@ -410,9 +409,10 @@ static int turn_round(struct pen_choice *c, const struct pen_dataset *ds,
 		int64_t *of = &c->by_sample[c->list[i]];
 
 		if (*of != UNSET && *of != c->labels[i])
-			return pen__fail(err, PEN_EINVAL, ds->spec->labels,
-					 "gives sample %llu, which subset= has "
-					 "more than once, two labels",
+			return pen__fail(err, P_LABELS_DO_NOT_FIT,
+					 ds->spec->labels,
+					 "gives two labels to sample %llu, "
+					 "which subset= lists more than once",
 					 (unsigned long long)c->list[i]);
 		*of = c->labels[i];
 	}

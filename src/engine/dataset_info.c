@@ -1,4 +1,4 @@
-/* What a data set tells about itself. */
+/* Queries about a data set. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -106,7 +106,7 @@ static void no_advice(void *arg, const char *text)
 	(void)text;
 }
 
-/* What codes of the label that the engine adds stand for: the first few. */
+/* Describes the first few codes of the label that the engine adds. */
 static void say_labels(const struct pen_dataset *ds, struct pen_describe *d)
 {
 	const uint32_t field = ds->format->nfields;

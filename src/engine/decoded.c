@@ -1,8 +1,8 @@
 /*
- * See decoded.h: the functions of a format, each of which asks the format below
- * and then decodes. A value that lies in its unit, or in the record that the
- * format takes apart, is decoded from there into its row; only where the format
- * has to make it is it copied once, into the thread's scratch.
+ * See decoded.h: the functions of a format. Each calls the format below and
+ * then decodes. A value in its unit, or in the record that the format parses,
+ * is decoded from there into its row; it is copied, once and into the thread's
+ * scratch, only where the format has to assemble it.
  */
 #include "engine/decoded_int.h"
 
@@ -70,8 +70,8 @@ static void decoded_locate(const struct pen_format *f, uint32_t object,
 			u->flags ^= PEN_UNIT_PLAIN | PEN_UNIT_CODED;
 }
 
-/* What is optional is asked for again: bind() may put another table there
- * than the one that was found at open (zarr does). */
+/* Optional functions are looked up again: bind() may install a different table
+ * than the one found at open (zarr does). */
 static uint64_t decoded_users(const struct pen_format *f, uint32_t object,
 			      uint64_t k, const struct pen_unit *u)
 {
@@ -89,7 +89,7 @@ static int decoded_unpack(const struct pen_format *f, const struct pen_unit *u,
 
 /* ---- emit ---- */
 
-/* What is wrong with a value, and where it is. */
+/* Adds the object, sample and field to an error. */
 static int name_value(const struct pen_format *f, const struct pen_row *r,
 		      const struct pen_coded *c, struct pen_err *err)
 {
@@ -101,12 +101,12 @@ static int name_value(const struct pen_format *f, const struct pen_row *r,
 	f->ix->name_of(f->ix, r->object, name, sizeof(name));
 	memcpy(msg, err->msg, sizeof(msg));
 	if (d->ops.decoder || (f->nfields == 1 && f->ix->per_object == 1))
-		return pen__fail(err, err->code, name, "%s", msg);
-	return pen__fail(err, err->code, name, "sample %llu in it: field %s %s",
-			 (unsigned long long)r->k, c->name, msg);
+		return pen__fail_as(err, err, name, "%s", msg);
+	return pen__fail_as(err, err, name, "sample %llu, field '%s': %s",
+			    (unsigned long long)r->k, c->name, msg);
 }
 
-/* It had no head when it was indexed: what is wrong with it? */
+/* It had no head when it was indexed: find out why. */
 static int bad_value(const struct pen_coded *c, struct pen_span s,
 		     struct pen_err *err)
 {
@@ -115,11 +115,13 @@ static int bad_value(const struct pen_coded *c, struct pen_span s,
 	int rc;
 
 	if (!s.n)
-		return pen__fail(err, PEN_EDATA, NULL, "has no value");
+		return pen__fail(err, P_CANNOT_DECODE, NULL,
+				 "the value is empty");
 	rc = pen__coded_look(c, &p.pk, &h, err);
 	return rc ? rc
-		  : pen__fail(err, PEN_EDATA, NULL,
-			      "could not be read when it was indexed");
+		  : pen__fail(err, P_CANNOT_DECODE, NULL,
+			      "the value could not be decoded when the data "
+			      "was indexed");
 }
 
 static int decode(const struct pen_format *f, const struct pen_row *r,
@@ -147,7 +149,7 @@ static int decode(const struct pen_format *f, const struct pen_row *r,
 	return rc ? name_value(f, r, c, err) : 0;
 }
 
-/* The row as the format below sees it: bytes in place of values. */
+/* Lets the format below emit the row, with bytes in place of values. */
 static int emit_under(const struct pen_format *f, const struct pen_row *r,
 		      struct pen_span *lent, struct pen_err *err)
 {
@@ -205,7 +207,7 @@ static int decoded_emit(const struct pen_format *f, const struct pen_row *r,
 	return rc;
 }
 
-/* ---- what it tells ---- */
+/* ---- queries ---- */
 
 static bool decoded_value(const struct pen_format *f, uint32_t object,
 			  uint64_t k, uint32_t field, double *out)
@@ -239,7 +241,7 @@ static void decoded_warn(const struct pen_format *f, void *arg,
 		under(f)->ops->warn(under(f), arg, see);
 }
 
-/* "jpeg and png", those that values are of. */
+/* "jpeg and png": the decoders that values use. */
 static void name_decoders(const struct pen_coded *c, char *buf, size_t cap)
 {
 	size_t at = 0;
@@ -275,12 +277,13 @@ static void decoded_describe(const struct pen_format *f, struct pen_describe *t)
 			t->fact(t->arg, what, text);
 		}
 		if (looks && (c->all.shape[0] < 0 || c->all.shape[1] < 0))
-			t->advice(t->arg, "sizes differ: batches are ragged; "
-					  "shapes=padded makes them dense");
+			t->advice(t->arg,
+				  "image sizes differ, so batches are ragged; "
+				  "shapes=padded makes them dense");
 	}
 }
 
-/* ---- making one ---- */
+/* ---- opening ---- */
 
 struct pen_format *pen__decoded_under(struct pen_format *f)
 {
@@ -289,10 +292,10 @@ struct pen_format *pen__decoded_under(struct pen_format *f)
 		       : f;
 }
 
-/* Those of the format below, in front of which these stand. */
+/* Replaces the functions of the format below with those above. */
 static void stand_before(struct pen_format_ops *o)
 {
-	o->opts = NULL; /* they are of the format below, and so in its hands */
+	o->opts = NULL; /* options belong to the format below */
 	o->open = NULL;
 	o->write = NULL;
 	o->close = decoded_close;

@@ -1,8 +1,8 @@
 /*
- * A format whose fields are decoded: to the rest of the engine it is a format
- * like any other, made of the one that finds the bytes and of the decoders that
- * know what they mean. Neither of those knows of the other, and a data set
- * without decoders has none of this in its way.
+ * A format whose fields are decoded. To the rest of the engine it is a format
+ * like any other, made of the format that finds the bytes and the decoders that
+ * interpret them. Neither knows about the other, and a data set without
+ * decoders pays nothing.
  */
 #ifndef PEN_ENGINE_DECODED_H
 #define PEN_ENGINE_DECODED_H
@@ -11,16 +11,16 @@
 #include "format/format.h"
 
 /*
- * Takes *f over, and makes it one that decodes: what `decode` says, a pair
- * FIELD and NAME[:OPTIONS] each, and else what the format says itself, with
- * those of its options (`given`) that the decoder knows. *f stays what it is
- * when there is nothing to decode, or on an error.
+ * Takes over *f and wraps it in a format that decodes: as requested by `decode`
+ * (pairs of FIELD and NAME[:OPTIONS]), or else as the format itself declares,
+ * with those of its options (`given`) that the decoder knows. *f is unchanged
+ * if there is nothing to decode, and on an error.
  */
 int pen__decoded_open(struct pen_format **f, const struct pen_pairs *decode,
 		      const struct pen_pairs *given, struct pen_err *err);
-/* Are these decoders, with options that they have? */
+/* Checks the names and options of decoders. */
 int pen__decoded_try(const struct pen_pairs *decode, struct pen_err *err);
-/* The format that finds the bytes; f itself when nothing is decoded. */
+/* The format that finds the bytes; f itself if nothing is decoded. */
 struct pen_format *pen__decoded_under(struct pen_format *f);
 
 #endif

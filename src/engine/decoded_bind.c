@@ -1,6 +1,6 @@
 /*
- * What rows of decoded fields are: of all heads together, or of the lengths
- * that the format has.
+ * The dtype and shape of decoded rows: from all heads together, or from the
+ * lengths that the format knows.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ void pen__coded_shape(const struct pen_coded *c, const struct pen_head *h,
 		shape[i] = c->all.shape[i] < 0 ? h->shape[i] : c->all.shape[i];
 }
 
-/* ---- all of them ---- */
+/* ---- all samples ---- */
 
 static void name_blob(const struct pen_index *ix, uint64_t blob, char *buf,
 		      size_t cap)
@@ -63,14 +63,14 @@ static void name_blob(const struct pen_index *ix, uint64_t blob, char *buf,
 }
 
 static int misfit(const struct pen_decoded *d, const struct pen_coded *c,
-		  uint64_t blob, const char *why, struct pen_err *err)
+		  uint64_t blob, int kind, const char *why, struct pen_err *err)
 {
 	char name[256] = "";
 
 	name_blob(d->ix.of, blob, name, sizeof(name));
 	if (d->ops.decoder)
-		return pen__fail(err, PEN_EDATA, name, "%s", why);
-	return pen__fail(err, PEN_EDATA, name, "field %s %s", c->name, why);
+		return pen__fail(err, kind, name, "%s", why);
+	return pen__fail(err, kind, name, "field '%s': %s", c->name, why);
 }
 
 static int join_one(const struct pen_decoded *d, struct pen_coded *c,
@@ -83,17 +83,15 @@ static int join_one(const struct pen_decoded *d, struct pen_coded *c,
 	if (!c->used) {
 		c->all = c->some = *h;
 	} else if (of->ops->join != c->decoder[c->some.decoder]->ops->join) {
-		return misfit(d, c, blob,
-			      "is of another kind than values "
-			      "before it",
-			      err);
+		return misfit(d, c, blob, P_FILES_DISAGREE,
+			      "differs in kind from the values before it", err);
 	}
 	c->used |= UINT32_C(1) << h->decoder;
 	why = pen__decoder_join(of, &c->all, h);
-	return why ? misfit(d, c, blob, why, err) : 0;
+	return why ? misfit(d, c, blob, P_FILES_DISAGREE, why, err) : 0;
 }
 
-/* Every head of the field, to `each`, until one is an error. */
+/* Calls `each` for every head of the field, until one fails. */
 static int for_heads(struct pen_decoded *d, struct pen_coded *c,
 		     int (*each)(const struct pen_decoded *, struct pen_coded *,
 				 uint64_t blob, const struct pen_head *,
@@ -126,7 +124,8 @@ static int count_one(const struct pen_decoded *d, struct pen_coded *c,
 
 	pen__coded_shape(c, h, shape);
 	if (!pen__shape_bytes(shape, c->all.ndim, c->all.dtype, &bytes))
-		return misfit(d, c, blob, "is too large", err);
+		return misfit(d, c, blob, P_BAD_DATA_VALUE,
+			      "the value is too large", err);
 	c->most = bytes > c->most ? bytes : c->most;
 	return 0;
 }
@@ -140,12 +139,12 @@ static int settle_heads(struct pen_decoded *d, struct pen_coded *c,
 	if (rc)
 		return rc;
 	if (!c->used)
-		return pen__fail(err, PEN_ENOTSUP, c->name,
-				 "cannot be decoded as %s, of which shapes are "
-				 "looked up when data is indexed: format %s "
-				 "does not show its values then; raw, text, "
-				 "int and json need no look",
-				 c->decoder[0]->ops->name, d->ops.name);
+		return pen__fail(
+			err, P_UNSUPPORTED_FEATURE, c->name,
+			"cannot be decoded as %s: its shapes are read while "
+			"indexing, and format '%s' does not provide values "
+			"then; raw, text, int and json do not need them",
+			c->decoder[0]->ops->name, d->ops.name);
 	first = c->decoder[c->some.decoder];
 	if (first->ops->settle)
 		first->ops->settle(first, &c->all);
@@ -163,7 +162,8 @@ static int settle_size(struct pen_coded *c, const struct pen_field *under,
 
 	only->ops->size(only, under->max_bytes, &c->all);
 	if (!pen__shape_bytes(c->all.shape, c->all.ndim, c->all.dtype, &bytes))
-		return pen__fail(err, PEN_EDATA, c->name, "is too large");
+		return pen__fail(err, P_BAD_DATA_VALUE, c->name,
+				 "the values are too large");
 	if (c->all.upto || (c->all.follows && under->shape[0] < 0))
 		c->all.shape[0] = -1;
 	out->max_bytes = bytes;
@@ -185,15 +185,14 @@ static int find_field(const struct pen_format *f, struct pen_coded *c,
 		pen__near_see(&near, d->name, strlen(d->name));
 	}
 	if (c->field == f->nfields)
-		return pen__fail(err, PEN_EINVAL, where,
+		return pen__fail(err, P_NO_SUCH_FIELD, where,
 				 "the data has no field '%s'%s", c->name,
 				 pen__near_text(&near).s);
 	if (d->dtype != PEN_U8 || d->ndim != 1)
-		return pen__fail(
-			err, PEN_EINVAL, where,
-			"field '%s' is %s of %u axes, not bytes: there "
-			"is nothing to decode",
-			c->name, pen_dtype_name(d->dtype), d->ndim);
+		return pen__fail(err, P_BAD_VALUE, where,
+				 "the field '%s' is %s with %u axes; only "
+				 "bytes (uint8, one axis) can be decoded",
+				 c->name, pen_dtype_name(d->dtype), d->ndim);
 	return 0;
 }
 

@@ -1,14 +1,15 @@
 /*
- * Heads in the index. While the format below indexes an object it shows the
- * values of its fields, and what their decoders say is appended to its blob:
+ * Heads in the index. While the format below indexes an object it passes on the
+ * values of its fields, and the heads that decoders find are appended to its
+ * blob:
  *
  *   the format's own blob
  *   per field that is decoded by heads: u32 n, u8 axes, n heads
  *   u64 length of the format's own blob
  *
- * n is the number of samples, or 1 when all have the same head, or 0 when the
- * format showed none. A value that has no good head takes the shape of one
- * beside it, so that a batch has a place for it; decoding it fails.
+ * n is the number of samples, 1 if all have the same head, or 0 if the format
+ * provided none. A value without a valid head takes the shape of a neighbour,
+ * so that a batch has a place for it; decoding it fails.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,16 +17,16 @@
 #include "base/mem.h"
 #include "engine/decoded_int.h"
 
-/* What was seen of one field in one object. */
+/* The heads of one field in one object. */
 struct seen_field {
 	struct pen_head first; /* most objects have one value */
-	struct pen_head *head; /* NULL: first, when n is 1 */
+	struct pen_head *head; /* NULL: use `first`; n is at most 1 */
 	uint64_t n, cap, ngood;
 };
 
 struct seen {
 	const struct pen_decoded *d;
-	struct seen_field *field; /* as d->coded */
+	struct seen_field *field; /* one per d->coded */
 	struct pen_err err;	  /* of the first value without a head */
 };
 
@@ -44,15 +45,15 @@ int pen__coded_look(const struct pen_coded *c, struct pen_peek *pk,
 		while (!rc && i < c->nkinds &&
 		       !pen__decoder_begins(c->decoder[i]->ops, b, n))
 			i++;
-		/* one of them says what is wrong */
+		/* the first one reports what is wrong */
 		i = i < c->nkinds ? i : 0;
 	}
 	if (!rc)
 		rc = c->decoder[i]->ops->head(c->decoder[i], pk, out, err);
 	for (unsigned j = 0; !rc && j < out->ndim; j++)
 		if (out->shape[j] > UINT32_MAX)
-			rc = pen__fail(err, PEN_ENOTSUP, pk->name,
-				       "has an axis of over 2^32 elements");
+			rc = pen__fail(err, P_OVER_LIMIT, pk->name,
+				       "an axis has more than 2^32 elements");
 	out->decoder = (uint8_t)i;
 	return rc;
 }
@@ -79,7 +80,7 @@ static struct pen_head *head_of(struct seen_field *s, uint64_t k)
 	return s->head ? &s->head[k] : &s->first;
 }
 
-/* Values up to n, those that nobody saw without a head. */
+/* Extends the list to n values; those not seen have no head. */
 static bool see_up_to(struct seen_field *s, uint64_t n)
 {
 	if (!grow(s, n))
@@ -122,7 +123,7 @@ int pen__decoded_see(const struct pen_format *f, const char *field, uint64_t k,
 	return 0;
 }
 
-/* Those without a head get the shape of one beside them. */
+/* Values without a head get the shape of a neighbour. */
 static void borrow_shapes(struct seen_field *s)
 {
 	const struct pen_head *last = NULL;
@@ -177,7 +178,7 @@ static void put_heads(struct seen_field *s, struct pen_buf *b)
 	}
 }
 
-/* The blob of an object whose format has said all it has to say. */
+/* Appends the heads to the blob, once the format has finished it. */
 static int append_heads(struct seen *s, struct pen_peek *pk,
 			struct pen_found *found, struct pen_err *err)
 {
@@ -194,8 +195,8 @@ static int append_heads(struct seen *s, struct pen_peek *pk,
 			return s->err.code;
 		}
 		if (found->nsamples > UINT32_MAX)
-			return pen__fail(err, PEN_ENOTSUP, pk->name,
-					 "has over 2^32 values to decode");
+			return pen__fail(err, P_OVER_LIMIT, pk->name,
+					 "has more than 2^32 values to decode");
 		if (sf->n && !see_up_to(sf, found->nsamples))
 			return pen__fail_nomem(err, pk->name, sf->n);
 		borrow_shapes(sf);
@@ -240,7 +241,7 @@ static const struct pen_index *whole(const struct pen_index *ix)
 	return ((const struct pen_under_index *)ix)->of;
 }
 
-/* Its own part; of one that is damaged, nothing. */
+/* Length of the format's own part; 0 if the blob is damaged. */
 static size_t own_len(struct pen_span s)
 {
 	struct pen_bytes b;
@@ -287,7 +288,7 @@ void pen__under_index(struct pen_decoded *d, const struct pen_index *ix)
 	d->ix.pub.name_of = under_name;
 }
 
-/* ---- heads out of it ---- */
+/* ---- heads from the index ---- */
 
 void pen__head_get(const struct pen_heads *heads, uint64_t k,
 		   struct pen_head *out)
@@ -333,7 +334,7 @@ static bool take_heads(const struct pen_coded *c, struct pen_bytes *b,
 	return !b->bad && axes <= PEN_HEAD_DIMS && heads_ok(c, out, axes);
 }
 
-/* Blobs that are no object's have no heads, and nobody asks for them. */
+/* Blobs that belong to no object have no heads, which are not needed. */
 int pen__heads_find(struct pen_decoded *d, struct pen_err *err)
 {
 	const struct pen_index *ix = d->ix.of;
@@ -344,13 +345,13 @@ int pen__heads_find(struct pen_decoded *d, struct pen_err *err)
 		struct pen_bytes b;
 
 		if (s.n < 8 || own == s.n - 8)
-			continue; /* left out, or no object's */
+			continue; /* a skipped object, or a blob of no object */
 		b = pen__bytes(s.p + own, s.n - 8 - own);
 		for (uint32_t j = 0; j < d->ncoded; j++)
 			if (d->coded[j].by_head &&
 			    !take_heads(&d->coded[j], &b,
 					&d->heads[i * d->ncoded + j]))
-				return pen__fail(err, PEN_EDATA,
+				return pen__fail(err, P_BAD_INDEX,
 						 d->coded[j].name,
 						 "damaged index entry");
 	}

@@ -1,8 +1,8 @@
 /*
- * Which fields are decoded, and by what: decode.FIELD=NAME[:OPTIONS], where
- * OPTIONS are VALUE,KEY=VALUE,...; a VALUE alone is that of the first option a
- * decoder has (json:caption, raw:float32,shape=3x4). `none` leaves the bytes
- * as they are, `auto` is what the first bytes tell.
+ * Which fields are decoded, and how: decode.FIELD=NAME[:OPTIONS], where OPTIONS
+ * is VALUE,KEY=VALUE,... A bare VALUE sets the first option of a decoder
+ * (json:caption, raw:float32,shape=3x4). `none` delivers the bytes, `auto`
+ * selects a decoder by the first bytes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +17,8 @@ static int add_decoder(struct pen_coded *c, const struct pen_decoder_ops *o,
 	int rc;
 
 	if (c->nkinds == PEN_CODED_KINDS)
-		return pen__fail(err, PEN_EINVAL, "decode",
-				 "too many decoders");
+		return pen__fail(err, P_BAD_VALUE, "decode",
+				 "too many decoders for one field");
 	rc = pen__decoder_open(&c->decoder[c->nkinds], o, kv->kv, kv->n, prefix,
 			       err);
 	c->nkinds += !rc;
@@ -26,9 +26,9 @@ static int add_decoder(struct pen_coded *c, const struct pen_decoder_ops *o,
 	return rc;
 }
 
-/* ---- what users say ---- */
+/* ---- decode.FIELD= ---- */
 
-/* "a=b,c" as pairs; a word without = is the value of the first option. */
+/* Parses "a=b,c" into pairs; a word without = sets the first option. */
 static int take_options(struct pen_pairs *kv, const struct pen_opt *opts,
 			const char *text, const char *where,
 			struct pen_err *err)
@@ -45,10 +45,10 @@ static int take_options(struct pen_pairs *kv, const struct pen_opt *opts,
 		k = eq ? (size_t)(eq - text) : 0;
 		if (k >= sizeof(key) || n - k > sizeof(value) - 1 ||
 		    (!eq && (!opts || kv->n)))
-			return pen__fail(err, PEN_EINVAL, where,
-					 "'%.*s' is not an option: write "
-					 "KEY=VALUE",
-					 (int)(n < 60 ? n : 60), text);
+			return pen__fail(
+				err, P_BAD_VALUE, where,
+				"'%.*s' is not an option; write KEY=VALUE",
+				(int)(n < 60 ? n : 60), text);
 		memcpy(key, text, k);
 		key[k] = '\0';
 		memcpy(value, text + (eq ? k + 1 : 0), n - (eq ? k + 1 : 0));
@@ -80,12 +80,12 @@ static int unknown(const char *where, const char *name, struct pen_err *err)
 		pen__near_see(&near, o->name, strlen(o->name));
 	pen__near_see(&near, "none", 4);
 	pen__near_see(&near, "auto", 4);
-	return pen__fail(err, PEN_EINVAL, where,
-			 "'%.60s' is not a decoder%s; see `penstock decoders`",
+	return pen__fail(err, P_UNKNOWN_NAME, where,
+			 "unknown decoder '%.60s' (see `penstock decoders`)%s",
 			 name, pen__near_text(&near).s);
 }
 
-/* Of a field, what was asked for; c->nkinds is 0 for none. */
+/* Opens the requested decoders of a field; c->nkinds is 0 for `none`. */
 static int open_asked(struct pen_coded *c, const struct pen_opts_kv *asked,
 		      struct pen_err *err)
 {
@@ -101,16 +101,17 @@ static int open_asked(struct pen_coded *c, const struct pen_opts_kv *asked,
 		 asked->value);
 	snprintf(where, sizeof(where), "decode.%.63s", asked->key);
 	if (!*asked->key || strlen(asked->key) >= sizeof(c->name))
-		return pen__fail(err, PEN_EINVAL, where,
-				 "has no name of a field behind its dot");
+		return pen__fail(
+			err, P_BAD_VALUE, where,
+			"a field name of at most 63 bytes must follow the dot");
 	memcpy(c->name, asked->key, strlen(asked->key) + 1);
 	snprintf(prefix, sizeof(prefix), "%s=%.20s:", where, name);
 	o = pen__decoder_find(name);
 	if (!o && strcmp(name, "none") != 0 && strcmp(name, "auto") != 0)
 		return unknown(where, name, err);
 	if (!o && *options)
-		return pen__fail(err, PEN_EINVAL, where, "%s has no options",
-				 name);
+		return pen__fail(err, P_BAD_VALUE, where,
+				 "'%s' takes no options", name);
 	if (!o)
 		return *name == 'n' ? 0 : add_auto(c, prefix, err);
 	rc = take_options(&kv, o->opts, options, where, err);
@@ -138,9 +139,9 @@ int pen__decoded_try(const struct pen_pairs *decode, struct pen_err *err)
 	return rc;
 }
 
-/* ---- what a format says itself ---- */
+/* ---- the format's own decoder ---- */
 
-/* An option of the format that only its decoder looks at. */
+/* An option given for the format that only its decoder uses, or NULL. */
 static const char *passed_on(const struct pen_format_ops *f,
 			     const struct pen_pairs *given)
 {
@@ -178,9 +179,9 @@ static int open_own(struct pen_coded *c, const struct pen_format_ops *f,
 		pen__pairs_clear(&kv);
 	}
 	if (!rc && !c->nkinds)
-		rc = pen__fail(err, PEN_ENOTSUP, f->name,
-			       "this build has no decoder for it; decode.x="
-			       "none gives the bytes");
+		rc = pen__fail(err, P_NOT_IN_BUILD, f->name,
+			       "this build has no decoder for it; set "
+			       "decode.x=none to deliver the bytes");
 	return rc;
 }
 
@@ -198,7 +199,7 @@ int pen__coded_open(struct pen_decoded *d, const struct pen_format_ops *f,
 		struct pen_coded *c = &d->coded[d->ncoded];
 		const char *key = decode->kv[i].key;
 
-		/* of a field that is named again the last word counts */
+		/* if a field is named again, the last setting wins */
 		if (pen__pairs_get(decode, key) != decode->kv[i].value)
 			continue;
 		rc = open_asked(c, &decode->kv[i], err);
@@ -207,9 +208,9 @@ int pen__coded_open(struct pen_decoded *d, const struct pen_format_ops *f,
 			continue;
 		own = false;
 		if (!rc && passed_on(f, given))
-			rc = pen__fail(err, PEN_EINVAL, "decode.x",
-				       "is given, so format.%s has no effect: "
-				       "write it as decode.x=NAME:%s=...",
+			rc = pen__fail(err, P_NO_EFFECT, "decode.x",
+				       "makes format.%s ineffective; write it "
+				       "as decode.x=NAME:%s=...",
 				       passed_on(f, given),
 				       passed_on(f, given));
 	}

@@ -1,10 +1,11 @@
-/* Rows out of bytes that are there: through the format, padded, or cut. */
+/* Makes rows from bytes that have arrived: through the format, padded, or
+ * cropped. */
 #include <string.h>
 
 #include "base/rng.h"
 #include "engine/emit.h"
 
-/* Bytes of a row before it is padded or cut. */
+/* Bytes of a row before it is padded or cropped. */
 static int staged_len(struct pen_worker *w, const struct pen_job *j, uint32_t f,
 		      struct pen_err *err)
 {
@@ -20,12 +21,13 @@ static int staged_len(struct pen_worker *w, const struct pen_job *j, uint32_t f,
 		memcpy(own, d->shape, sizeof(own));
 	if (!pen__shape_bytes(shape, d->ndim, d->dtype, &w->dst_len[f]) ||
 	    w->dst_len[f] > d->max_bytes)
-		return pen__fail(err, PEN_EDATA, NULL,
-				 "is larger than any sample indexed");
+		return pen__fail(err, P_DAMAGED, NULL,
+				 "larger than every sample in the index");
 	return 0;
 }
 
-/* Every field's row for emit(); staged ones are made whole first. */
+/* The destination of every field for emit(); staged rows are assembled
+ * elsewhere first. */
 static int rows_of(struct pen_worker *w, const struct pen_job *j,
 		   struct pen_err *err)
 {
@@ -44,7 +46,7 @@ static int rows_of(struct pen_worker *w, const struct pen_job *j,
 	return 0;
 }
 
-/* PLAIN units among others: those not read straight into their row. */
+/* Copies PLAIN units that were not read straight into their row. */
 static int place_plain(struct pen_worker *w, const struct pen_job *j,
 		       struct pen_err *err)
 {
@@ -56,8 +58,8 @@ static int place_plain(struct pen_worker *w, const struct pen_job *j,
 		    !(u->flags & PEN_UNIT_PLAIN) || s->p == w->dst[u->field])
 			continue;
 		if (s->n != w->dst_len[u->field])
-			return pen__fail(err, PEN_EDATA, NULL,
-					 "has %zu bytes where %zu are needed",
+			return pen__fail(err, P_DAMAGED, NULL,
+					 "has %zu bytes, but %zu are needed",
 					 s->n, w->dst_len[u->field]);
 		memcpy(w->dst[u->field], s->p, s->n);
 	}
@@ -90,7 +92,7 @@ static void unstage_rows(struct pen_worker *w, const struct pen_job *j)
 	}
 }
 
-/* Lists that turned out shorter: of one axis, which is what shapes have. */
+/* Records lists that turned out shorter, in fields with one axis. */
 static void note_used(struct pen_worker *w, const struct pen_job *j)
 {
 	for (uint32_t f = 0; f < w->f->nfields; f++) {
@@ -99,7 +101,7 @@ static void note_used(struct pen_worker *w, const struct pen_job *j)
 		if (w->used[f] >= w->dst_len[f])
 			continue;
 		w->dst_len[f] = w->used[f];
-		/* cut to one shape by take=, or a piece, which looks itself */
+		/* cropped by take=, or a piece, which checks its own length */
 		if (!j->batch->shapes[f] || pen__is_piece(j->batch, f, j->row))
 			continue;
 		j->batch->shapes[f][(size_t)j->row * d->ndim] =
@@ -110,7 +112,7 @@ static void note_used(struct pen_worker *w, const struct pen_job *j)
 	}
 }
 
-/* What a row's randomness is keyed by. */
+/* The key of a row's random numbers. */
 static uint64_t row_key(const struct pen_worker *w, const struct pen_job *j)
 {
 	const struct pen_pooled *b = j->batch;
@@ -119,7 +121,7 @@ static uint64_t row_key(const struct pen_worker *w, const struct pen_job *j)
 			    b->ids[j->row]);
 }
 
-/* In place of emit() for records out of a run we made up. */
+/* Replaces emit() for records of a run that the engine formed. */
 static void emit_chunk(struct pen_worker *w, const struct pen_job *j)
 {
 	const struct pen_live *live = j->batch->live[j->row];
@@ -158,7 +160,7 @@ void pen__emit_sample(struct pen_worker *w, struct pen_job *j)
 		if (!rc)
 			rc = w->f->ops->emit(w->f, &row, err);
 		if (rc && !err->code)
-			err->code = rc;
+			pen__err_code(err, rc);
 		if (rc)
 			return;
 		note_used(w, j);

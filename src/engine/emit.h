@@ -1,16 +1,16 @@
 /*
- * The emit stage: rows out of bytes that are there. emit.c (through the
- * format, padded or cut), emit_records.c (records out of lent memory, the
- * short way, which fetches them as well).
+ * The emit stage: rows from bytes that have arrived. emit.c (through the
+ * format, padded or cropped), emit_records.c (the fast path for records in lent
+ * memory, which fetches them as well).
  */
 #ifndef PEN_ENGINE_EMIT_H
 #define PEN_ENGINE_EMIT_H
 
 #include "engine/worker.h"
 
-/* All units of the sample are there; j->err says what is wrong with it. */
+/* Requires all units of the sample; j->err receives its error. */
 void pen__emit_sample(struct pen_worker *, struct pen_job *j);
-/* A PLAIN unit that was not read straight into its row. */
+/* Places a PLAIN unit that was not read straight into its row. */
 void pen__emit_plain(const struct pen_pooled *, const struct pen_unit *,
 		     uint32_t row, const uint8_t *src);
 

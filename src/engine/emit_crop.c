@@ -1,5 +1,5 @@
-/* See emit_crop.h. Types change through double, which holds all others but the
- * integers of 64 bits. */
+/* See emit_crop.h. Types are converted through double, which represents all
+ * others exactly except 64-bit integers. */
 #include "engine/emit_crop.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "base/half.h"
 
-/* Data begins anywhere in its file: elements need not be aligned. */
+/* Data may start anywhere in its file, so elements need not be aligned. */
 static uint16_t u16_at(const void *p, size_t i)
 {
 	uint16_t v;
@@ -80,7 +80,7 @@ double pen__number_at(const void *p, enum pen_dtype t, size_t i)
 	}
 }
 
-/* Into an integer's range: what does not fit is cut off, NaN is 0. */
+/* Clamps to the range of an integer; NaN becomes 0. */
 static double clamp(double v, double lo, double hi)
 {
 	return !(v > lo) ? (isnan(v) ? 0 : lo) : v > hi ? hi : v;
@@ -110,7 +110,7 @@ static void put_number(void *p, enum pen_dtype t, size_t i, double v)
 	case PEN_U32:
 		((uint32_t *)p)[i] = (uint32_t)clamp(v, 0, UINT32_MAX);
 		break;
-	case PEN_I64: /* their largest values are no doubles */
+	case PEN_I64: /* the largest values have no exact double */
 		((int64_t *)p)[i] = v >= 0x1p63 ? INT64_MAX
 						: (int64_t)clamp(v, -0x1p63, v);
 		break;
@@ -129,8 +129,9 @@ static void put_number(void *p, enum pen_dtype t, size_t i, double v)
 	}
 }
 
-/* What a double on the way would round: integers of 64 bits into one another,
- * and, since it would round twice, into float32. False: not of these. */
+/* Conversions that a double in between would round: 64-bit integers into one
+ * another and, since it would round twice, into float32. False: not one of
+ * these. */
 static bool put_wide(void *p, const struct pen_crop *t, size_t i, uint64_t v)
 {
 	bool negative = t->from == PEN_I64 && v > INT64_MAX;
@@ -148,7 +149,7 @@ static bool put_wide(void *p, const struct pen_crop *t, size_t i, uint64_t v)
 	return true;
 }
 
-/* "3x224x224" as a shape; false: it is none. */
+/* Sets the shape; false if the list is not a valid one. */
 static bool parse_shape(const struct pen_opt_list *v, struct pen_field *d)
 {
 	if (!v->n || v->n > PEN_MAX_DIMS)
@@ -181,21 +182,23 @@ int pen__crop_init(struct pen_crop *t, struct pen_field *d,
 		return 0;
 	if (s->cast && (!parse_dtype(s->cast, &t->to) ||
 			(d->dtype > PEN_F64 && t->to != d->dtype)))
-		return pen__fail(err, PEN_EINVAL, "cast",
-				 "%s cannot become '%s': booleans, integers "
-				 "and floats up to float64 can",
-				 pen_dtype_name(d->dtype), s->cast);
+		return pen__fail(
+			err, P_BAD_VALUE, "cast",
+			"%s cannot be converted to '%s'; only booleans, "
+			"integers and floats up to float64 can",
+			pen_dtype_name(d->dtype), s->cast);
 	if (s->take.n && !parse_shape(&s->take, d))
-		return pen__fail(err, PEN_EINVAL, "take",
-				 "is not a shape; write it as 3x224x224");
+		return pen__fail(err, P_BAD_VALUE, "take",
+				 "not a valid shape; write it as 3x224x224");
 	if (!s->take.n && d->layout != PEN_DENSE)
-		return pen__fail(err, PEN_EINVAL, "cast",
-				 "samples differ in shape: say with take= "
-				 "which one to make");
+		return pen__fail(err, P_MISSING_SETTING, "cast",
+				 "samples differ in shape; set the target "
+				 "shape with take=");
 	d->dtype = t->to;
 	if (!pen__shape_bytes(d->shape, d->ndim, t->from, &bytes) ||
 	    !pen__shape_bytes(d->shape, d->ndim, t->to, &bytes))
-		return pen__fail(err, PEN_EINVAL, "take", "is too large");
+		return pen__fail(err, P_BAD_VALUE, "take",
+				 "the shape is too large");
 	d->layout = PEN_DENSE;
 	d->max_bytes = bytes;
 	t->n = bytes / pen_dtype_size(t->to);

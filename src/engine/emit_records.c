@@ -1,12 +1,12 @@
 /*
- * The short way for records of one size out of memory a store lends: no slots,
- * no units, only where each row is, and a copy. Rows of 1 KiB out of a mapping
- * are bound by the latency of memory, so a group of them is located first and
- * then copied in a loop with nothing else in it, where the CPU has several of
- * them under way and the next ones are asked for early.
+ * The fast path for records of one size in memory that a store lends: no slots
+ * and no units, only the place of each row, and a copy. Rows of 1 KiB from a
+ * mapping are bound by memory latency, so a group of them is located first and
+ * then copied in a tight loop, where the CPU keeps several copies in flight and
+ * the next rows are prefetched.
  *
- * What goes wrong here (an object that ends early, a mapping that lost its
- * file) fails its rows as it does on the long way.
+ * Errors (an object that ends early, a mapping that lost its file) fail their
+ * rows as on the normal path.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #include "engine/finish.h"
 
 #define GROUP 64
-#define AHEAD 4 /* rows asked for before they are copied */
+#define AHEAD 4 /* rows prefetched before they are copied */
 
 struct pen_gather {
 	struct pen_io io[GROUP];
@@ -24,7 +24,7 @@ struct pen_gather {
 	uint32_t row[GROUP + 1]; /* first row of each io, and the end */
 	uint32_t n;
 	volatile uint32_t at;
-	uint32_t most; /* reads in a group: GROUP, or what the queue takes */
+	uint32_t most;	    /* reads in a group: GROUP, or the queue's depth */
 	uint64_t base, len; /* record k of an object is at base + k * len */
 	uint32_t field;
 };
@@ -33,7 +33,7 @@ bool pen__gather_fits(const struct pen_loader *l)
 {
 	const struct pen_format *f = l->ds->format;
 
-	/* one blob: all objects are laid out alike */
+	/* one blob: all objects have the same layout */
 	return l->ds->store->lends && f->uniform && !l->drops &&
 	       !l->pool->crop.on && !l->shared && f->ix->nblobs == 1 &&
 	       f->nfields == 1 && f->field[0].layout == PEN_DENSE;
@@ -55,7 +55,7 @@ int pen__gather_new(struct pen_worker *w)
 	return 0;
 }
 
-/* Where the next rows are; neighbours become one io. */
+/* Locates the next rows; neighbours become one io. */
 static void locate(struct pen_worker *w, struct pen_gather *g,
 		   struct pen_task *t)
 {

@@ -1,7 +1,7 @@
 /*
- * See fetch.h. A sample all of whose units are PLAIN is read straight into its
- * row, unit by unit. Any other sample is a job: all its units have to be there,
- * read for it alone or shared with others, before its format can make the row.
+ * See fetch.h. A sample with only PLAIN units is read straight into its row,
+ * unit by unit. Any other sample is a job: all its units, read for it alone or
+ * shared with others, must arrive before its format can make the row.
  */
 #include "engine/fetch.h"
 
@@ -14,21 +14,21 @@ static bool fits(const struct pen_field *d, const struct pen_unit *u,
 {
 	if (u->len == len || d->layout == PEN_PADDED)
 		return true;
-	pen__fail(err, PEN_EDATA, NULL,
-		  "has %llu bytes for field %s, but its shape needs %zu",
+	pen__fail(err, P_DAMAGED, NULL,
+		  "has %llu bytes for the field '%s', but its shape needs %zu",
 		  (unsigned long long)u->len, d->name, len);
 	return false;
 }
 
-/* Padded, or only a piece of what is read. */
-static bool apart(const struct pen_pooled *b, uint32_t field, uint32_t row)
+/* The row is padded, or only a piece of what is read. */
+static bool needs_copy(const struct pen_pooled *b, uint32_t field, uint32_t row)
 {
 	return b->pool->field[field].layout == PEN_PADDED ||
 	       pen__is_piece(b, field, row);
 }
 
-/* A sample all of whose units are PLAIN: each goes on its own, and those of one
- * field are put together with those of the rows before. */
+/* A sample with only PLAIN units: each is read on its own, merged with the
+ * reads of the same field for earlier rows. */
 static void fetch_plain(struct pen_worker *w, struct pen_pooled *b,
 			uint32_t row, uint32_t object, uint64_t k)
 {
@@ -54,7 +54,7 @@ static void fetch_plain(struct pen_worker *w, struct pen_pooled *b,
 			continue;
 		}
 		dst = pen__batch_row(b, u->field, row, &len);
-		if (d->layout != PEN_DENSE && apart(b, u->field, row)) {
+		if (d->layout != PEN_DENSE && needs_copy(b, u->field, row)) {
 			dst = NULL;
 		} else if (u->len != len) {
 			pen__err_reset(&err);
@@ -84,12 +84,12 @@ static struct pen_job *job_take(struct pen_worker *w, struct pen_pooled *b,
 	return j;
 }
 
-/* Nothing is under way for it any more: its row is made, unless it failed. */
+/* No reads of the job are in flight: completes its row, unless it failed. */
 static void job_end(struct pen_worker *w, struct pen_job *j)
 {
 	uint32_t n = w->f->units_per_sample;
 	struct pen_pooled *b = j->batch;
-	/* not all of it was read because all stop: its row is left as it is */
+	/* the loader is stopping and not everything was read: drop the row */
 	const bool left = j->err.code == PEN_ECLOSED &&
 			  atomic_load(&w->l->stopping);
 
@@ -108,7 +108,7 @@ static void job_end(struct pen_worker *w, struct pen_job *j)
 		pen__rows_filled(w, b, j->row, 1);
 }
 
-/* All its units are there. */
+/* All units of the job have arrived. */
 static void job_made(struct pen_worker *w, struct pen_job *j)
 {
 	pen__emit_sample(w, j);
@@ -185,7 +185,7 @@ void pen__fetch_row(struct pen_worker *w, struct pen_pooled *b, uint32_t row)
 		fetch_job(w, b, row, object, k);
 }
 
-/* A read of it came in, or err says why not. */
+/* A read of the job finished, or failed with err. */
 static void complete_job(struct pen_worker *w, struct pen_slot *s,
 			 const struct pen_err *err)
 {
@@ -244,7 +244,7 @@ static void complete_unit(struct pen_worker *w, struct pen_slot *s,
 		int rc = pen__unpack(w, live, raw, err);
 
 		if (rc && !err->code)
-			err->code = rc;
+			pen__err_code(err, rc);
 	}
 	pen__slot_release(w, s);
 	pen__units_ready(&w->l->units, live, err->code ? err : NULL,
@@ -252,11 +252,12 @@ static void complete_unit(struct pen_worker *w, struct pen_slot *s,
 	atomic_fetch_sub(&w->l->unit_tasks, 1);
 }
 
-/* All stop, and pieces are still to come: of a large sample, or from a slow
- * store, they could take minutes. Nobody will see its batch. */
+/* The loader is stopping and pieces are still missing: with a large sample or a
+ * slow store they could take minutes, and the batch will not be used. */
 static void leave(struct pen_worker *w, struct pen_slot *s)
 {
-	const struct pen_err closed = { .code = PEN_ECLOSED };
+	const struct pen_err closed = { .code = PEN_ECLOSED,
+					.number = P_CLOSED };
 
 	if (s->job)
 		complete_job(w, s, &closed);
@@ -272,7 +273,7 @@ void pen__fetch_complete(struct pen_worker *w, struct pen_slot *s)
 	pen__err_reset(&err);
 	rc = pen__slot_take_in(w, s, &err);
 	if (rc && !err.code)
-		err.code = rc;
+		pen__err_code(&err, rc);
 	if (!rc && s->at < s->unit.len && atomic_load(&w->l->stopping)) {
 		leave(w, s);
 	} else if (!rc && s->at < s->unit.len) { /* the next piece */

@@ -1,9 +1,9 @@
 /*
- * Reads. A unit that is its row as it is (PLAIN) is read straight into the
+ * Reads. A PLAIN unit, whose bytes are the row, is read straight into the
  * batch, and neighbouring rows become one read. Everything else is read into
- * the slot's own buffer, or lent by the store. Bytes that nobody keeps (what
- * take= leaves out, all with decode=false) come in pieces through a buffer that
- * stays in the CPU's cache.
+ * the slot's own buffer, or lent by the store. Bytes that are not kept (outside
+ * take=, or all with decode=false) come in pieces through a buffer that stays
+ * in the CPU's cache.
  */
 #include <string.h>
 
@@ -55,14 +55,14 @@ void pen__slot_release(struct pen_worker *w, struct pen_slot *s)
 	pen__slot_give(w, s);
 }
 
-/* The bytes stay in the slot's own buffer, which holds the whole unit. */
+/* The bytes stay in the slot's own buffer, which holds the entire unit. */
 static bool kept(const struct pen_worker *w, const struct pen_slot *s)
 {
 	return !s->dst && !s->drained && !w->q->st->lends;
 }
 
-/* How much of the unit to read at once. Pieces end where the store likes it;
- * elements that change type come all in the first. */
+/* How much of the unit to read next. Pieces end on the store's alignment;
+ * elements to be converted all come in the first piece. */
 static size_t piece_of(const struct pen_worker *w, const struct pen_slot *s)
 {
 	uint64_t rest = s->unit.len - s->at, end = s->unit.offset + s->at;
@@ -85,8 +85,8 @@ static size_t piece_of(const struct pen_worker *w, const struct pen_slot *s)
 	return (size_t)most;
 }
 
-/* Bytes of whole blocks of the store that `len` bytes from `skew` bytes into
- * the first one are in. */
+/* Size of the aligned blocks that contain `len` bytes, `skew` bytes into the
+ * first block. */
 static bool blocks_len(size_t align, size_t skew, uint64_t len, size_t *out)
 {
 	if (!pen__add(len, skew + align - 1, out))
@@ -106,7 +106,7 @@ static int prepare_raw(struct pen_worker *w, struct pen_slot *s,
 	s->skew = (s->unit.offset + s->at) % align;
 	if (!blocks_len(align, lead, s->unit.len, &need) ||
 	    !blocks_len(align, s->skew, s->piece, &s->io.len))
-		return pen__fail(err, PEN_EDATA, NULL, "unit is too large");
+		return pen__fail(err, P_DAMAGED, NULL, "the unit is too large");
 	s->io.offset = s->unit.offset + s->at - s->skew;
 	if (w->q->st->lends)
 		return 0;
@@ -124,7 +124,7 @@ static int prepare_raw(struct pen_worker *w, struct pen_slot *s,
 	return 0;
 }
 
-/* Does the store take this range into this memory as it is? */
+/* Can the store read this range directly into this memory? */
 static bool aligned(const struct pen_store *st, const struct pen_io *io)
 {
 	uint64_t a = st->align;
@@ -149,7 +149,7 @@ static int prepare(struct pen_worker *w, struct pen_slot *s,
 	return prepare_raw(w, s, err);
 }
 
-/* It is reaped with that result, as if the store had said so. */
+/* Lets the read be reaped with this code, as if the store had failed. */
 static void fail(struct pen_worker *w, struct pen_slot *s, int code)
 {
 	s->io.res = code;
@@ -159,9 +159,9 @@ static void fail(struct pen_worker *w, struct pen_slot *s, int code)
 	w->inflight++;
 }
 
-/* How long a read took. Others than the longest are left out: a small field
- * says nothing about a large one. These functions are rarely called, and would
- * cost a row 3 ns if they were inlined. */
+/* Records how long a read took. Only the longest reads count: a small field
+ * says nothing about a large one. These functions are called rarely and would
+ * cost 3 ns per row if they were inlined. */
 static __attribute__((noinline)) void note_read(struct pen_worker *w,
 						uint64_t len, uint64_t ns)
 {
@@ -173,7 +173,7 @@ static __attribute__((noinline)) void note_read(struct pen_worker *w,
 		return;
 	if (len > most)
 		pen__meter_set(&m->timed_len, len);
-	if (len / 2 > most) { /* all the others were small */
+	if (len / 2 > most) { /* all earlier reads were small */
 		pen__meter_set(&m->ntimed, 0);
 		pen__meter_set(&m->timed_ns, 0);
 	}
@@ -183,8 +183,8 @@ static __attribute__((noinline)) void note_read(struct pen_worker *w,
 	pen__meter_add(&m->timed_ns, ns);
 }
 
-/* A read in some rounds is timed: a clock for each would be felt. What a
- * synchronous store was told to read is there when it returns. */
+/* Times one read in some rounds; a clock call for each would be noticeable. A
+ * synchronous store has finished the read on return. */
 static __attribute__((noinline)) bool submit_timed(struct pen_worker *w,
 						   struct pen_slot *s)
 {
@@ -202,7 +202,7 @@ static __attribute__((noinline)) bool submit_timed(struct pen_worker *w,
 	return true;
 }
 
-/* False: the store can take no more before something is reaped. */
+/* False: the store is full until something is reaped. */
 static bool hand_over(struct pen_worker *w, struct pen_slot *s)
 {
 	if (w->time_next ? !submit_timed(w, s)
@@ -220,7 +220,7 @@ void pen__slot_submit(struct pen_worker *w, struct pen_slot *s)
 	pen__err_reset(&err);
 	w->raw_bytes -= s->raw_len;
 	s->raw_len = 0;
-	if (s->at) /* a piece before this one may be lent */
+	if (s->at) /* the previous piece may be lent */
 		give_back(w, s);
 	if (prepare(w, s, &err)) {
 		fail(w, s, err.code);
@@ -239,7 +239,7 @@ void pen__slot_retry(struct pen_worker *w)
 	while (w->stalled) {
 		struct pen_slot *s = w->stalled;
 
-		/* with nothing in flight nothing will ever make room */
+		/* with nothing in flight, room will never appear */
 		if (!hand_over(w, s)) {
 			if (w->inflight)
 				return;
@@ -251,7 +251,7 @@ void pen__slot_retry(struct pen_worker *w)
 	}
 }
 
-/* The timed one may be done. */
+/* Checks whether the timed read is among the finished ones. */
 static void look_for_timed(struct pen_worker *w)
 {
 	for (uint32_t i = 0; i < w->ndone; i++) {
@@ -324,7 +324,7 @@ struct pen_slot *pen__slot_row(struct pen_worker *w, struct pen_pooled *b,
 	return s;
 }
 
-/* Lent memory that nobody looks at would never be read. */
+/* Touches lent memory, which would otherwise never be read. */
 static void touch(const uint8_t *p, size_t n)
 {
 	uint8_t sum = n ? p[n - 1] : 0;
@@ -334,7 +334,7 @@ static void touch(const uint8_t *p, size_t n)
 	__asm__ volatile("" : : "r"(sum));
 }
 
-/* A piece whose bytes are not kept: what is taken of it goes into the row. */
+/* Copies what take= needs of a piece into the row; the rest is dropped. */
 static void drain(struct pen_worker *w, struct pen_slot *s, const uint8_t *p)
 {
 	const struct pen_crop *t = &w->l->pool->crop;
@@ -377,8 +377,8 @@ int pen__slot_take_in(struct pen_worker *w, struct pen_slot *s,
 	s->at += s->piece;
 	if (!sums || s->at < u->len || s->crc == u->crc)
 		return 0;
-	return pen__fail(err, PEN_EDATA, NULL,
-			 "checksum is %08x, but %08x is stored: the data is "
-			 "damaged",
+	return pen__fail(err, P_CHECKSUM, NULL,
+			 "checksum mismatch: computed %08x, but %08x is "
+			 "stored; the data is damaged",
 			 s->crc, u->crc);
 }

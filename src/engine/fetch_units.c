@@ -1,8 +1,8 @@
 /*
  * See fetch_units.h. One lock guards table, holds and waiters; it is taken once
  * per unit and once per grain of rows, never per row. Freed units keep their
- * memory for the next one of about that size, so that a steady state
- * allocates nothing.
+ * memory for the next unit of similar size, so that the steady state allocates
+ * nothing.
  */
 #include "engine/fetch_units.h"
 
@@ -95,8 +95,8 @@ static void grow(struct pen_units *u)
 	pen__free(old);
 }
 
-/* Bytes a unit will take, as far as one knows: compressed ones may turn out to
- * be smaller than declared, and the last ones tell by how much. */
+/* Estimated size of a unit: compressed units may turn out smaller than
+ * declared, and recent ones show by how much. */
 static uint64_t payload_of(const struct pen_units *u,
 			   const struct pen_unit *unit)
 {
@@ -169,7 +169,7 @@ static void unlink_live(struct pen_units *u, struct pen_live *l)
 	u->live_bytes -= l->mem.cap;
 }
 
-/* Frees what nobody holds, spare memory first, as far as it takes. */
+/* Frees memory that is not held, spare blocks first, until `bytes` more fit. */
 static void make_room(struct pen_units *u, uint64_t bytes)
 {
 	while (u->live_bytes + u->idle.bytes + u->later.bytes + u->spare_bytes +
@@ -312,7 +312,7 @@ bool pen__units_again(struct pen_units *u, const struct pen_unit *unit,
 	return i == n;
 }
 
-/* Gives a unit memory of the right size, if what it has is not. */
+/* Replaces the memory of a unit if it has the wrong size. */
 static int refit(struct pen_units *u, struct pen_live *l, size_t n)
 {
 	struct pen_block old = l->mem, mem;
@@ -363,7 +363,7 @@ static int wait_for(struct pen_units *u, struct pen_live *l,
 {
 	struct pen_waiter *w;
 
-	/* one batch asks in one go, so a repeat is at the head */
+	/* a batch asks for all its units in a row: a repeat is at the head */
 	if (l->ready || (l->waiters && l->waiters->batch == batch))
 		return 0;
 	w = u->spare_waiters;
@@ -435,8 +435,8 @@ void pen__units_ready(struct pen_units *u, struct pen_live *l,
 	pthread_mutex_unlock(&u->lock);
 }
 
-/* Out of the table; its memory is kept for another one, about as much as is
- * in use, so that memory comes down when the need does. */
+/* Removes a unit from the table. Its memory is kept for another one, up to
+ * about as much as is in use, so that memory shrinks with demand. */
 static void retire(struct pen_units *u, struct pen_live *l)
 {
 	unlink_live(u, l);
@@ -457,7 +457,7 @@ void pen__units_release(struct pen_units *u, struct pen_live **live, size_t n)
 
 		if (!l || --l->holds)
 			continue;
-		if (l->err.code) /* another try may succeed */
+		if (l->err.code) /* a retry may succeed */
 			retire(u, l);
 		else
 			idle_add(u, l);

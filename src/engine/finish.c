@@ -1,6 +1,7 @@
 /*
- * When the last row of a batch is in: failed rows are settled by the policy,
- * the tensors are described, and the batch takes its place in the order.
+ * When the last row of a batch is done: failed rows are handled by the on_error
+ * policy, the tensors are described, and the batch takes its place in the
+ * order.
  */
 #include <string.h>
 
@@ -17,7 +18,7 @@ static void move_row(struct pen_pooled *b, uint32_t to, uint32_t from)
 		uint8_t *src = pen__batch_row(b, f, from, &len), *dst;
 
 		if (d->layout == PEN_PACKED) {
-			/* stays where it is: that left out becomes filling */
+			/* stays in place: the skipped row becomes padding */
 			b->offsets[f][to] = b->offsets[f][from];
 		} else if (d->layout == PEN_RAGGED) {
 			/* only ever moves down: offsets below `to` are final */
@@ -38,8 +39,8 @@ static void move_row(struct pen_pooled *b, uint32_t to, uint32_t from)
 	}
 }
 
-/* Rows of lists that are shorter than was planned move together. Rows that
- * failed keep their room, to be settled as any other. */
+/* Closes the gaps left by lists that are shorter than planned. Failed rows keep
+ * their room and are settled later, like any other. */
 static void close_gaps(struct pen_pooled *b)
 {
 	for (uint32_t f = 0; f < b->pool->nfields; f++) {
@@ -81,8 +82,8 @@ static void note_skipped(struct pen_loader *l, const struct pen_pooled *b)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Rows that failed are left out; the others move up. Ragged offsets are read
- * before they are overwritten because `to` never passes `from`. */
+/* Removes failed rows; the others move up. Ragged offsets are read before they
+ * are overwritten, because `to` never passes `from`. */
 static void skip_rows(struct pen_loader *l, struct pen_pooled *b)
 {
 	uint32_t to = 0, bad = 0;
@@ -109,9 +110,9 @@ static bool is_bad(const struct pen_pooled *b, uint32_t row)
 	return false;
 }
 
-/* Failed rows repeat the nearest good one before them, else after. Rows of
- * different length cannot stand in for one another in a ragged batch, so there
- * they are skipped. */
+/* Failed rows repeat the nearest good row before them, or else after. In a
+ * ragged batch, rows of different lengths cannot replace one another, so failed
+ * rows are skipped. */
 static void substitute_rows(struct pen_loader *l, struct pen_pooled *b)
 {
 	bool ragged = false;
@@ -145,7 +146,7 @@ static void settle_faults(struct pen_loader *l, struct pen_pooled *b)
 		pen__fail_nomem(&b->err, "errors of a batch", 0);
 		return;
 	}
-	/* neither is the sample's fault */
+	/* neither is the fault of a sample */
 	if (s->on_error == PEN_ON_FAIL || b->fault[0].err.code == PEN_ENOMEM ||
 	    b->fault[0].err.code == PEN_ECLOSED) {
 		b->err = b->fault[0].err;
@@ -162,7 +163,7 @@ static void settle_faults(struct pen_loader *l, struct pen_pooled *b)
 		substitute_rows(l, b);
 }
 
-/* [rows, pack], and so are the tensors that say which sample is where. */
+/* [rows, pack], like the tensors that locate the samples. */
 static void describe_packed(const struct pen_pooled *b, struct pen_tensor *t,
 			    enum pen_dtype dtype)
 {
@@ -232,7 +233,7 @@ static void describe_tensors(struct pen_pooled *b)
 		describe_more(b);
 }
 
-/* Of each sample its class, where that is delivered. */
+/* Writes the label of each sample, if labels are delivered. */
 static void fill_labels(const struct pen_loader *l, struct pen_pooled *b)
 {
 	const struct pen_choice *c = &l->choice;

@@ -1,7 +1,7 @@
 /*
- * The last stage: finish_rows.c (rows that are in are counted, and those that
- * failed are noted), finish.c (the last one of a batch finishes it),
- * finish_pad.c (what is put where samples have nothing).
+ * The last stage: finish_rows.c (counts completed rows and records failed
+ * ones), finish.c (finishes a batch after its last row), finish_pad.c
+ * (padding).
  */
 #ifndef PEN_ENGINE_FINISH_H
 #define PEN_ENGINE_FINISH_H
@@ -15,7 +15,7 @@ void pen__rows_flush(struct pen_worker *);
 void pen__row_failed(struct pen_worker *, struct pen_pooled *, uint32_t row,
 		     struct pen_err *err);
 
-/* All rows are in: settle failed ones and put the batch in order. */
+/* All rows are done: settles failed ones and puts the batch in order. */
 void pen__finish_batch(struct pen_loader *, struct pen_pooled *b);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * What is put where a sample has nothing: around it in a padded row, behind it
- * in one that take= made, and between and after packed ones. The value is the
- * format's choice (struct pen_pad), and zero unless it makes one.
+ * Padding: around a sample in a padded row, behind it in a row made by take=,
+ * and between and after packed samples. The format chooses the value (struct
+ * pen_pad); the default is zero.
  */
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void set_float(void *p, enum pen_dtype t, int64_t v)
 		memcpy(p, &s, sizeof(s));
 	else if (t == PEN_F64 || t == PEN_C128)
 		memcpy(p, &d, sizeof(d));
-	else /* of 16 bytes 10 are the number */
+	else /* 10 of the 16 bytes hold the number */
 		memcpy(p, &x, 10);
 }
 
@@ -72,8 +72,8 @@ void pen__fill(const struct pen_fill *f, void *to, size_t bytes)
 		memcpy(p + have, p, have < bytes - have ? have : bytes - have);
 }
 
-/* Copies an n-dimensional block into a corner of a larger one; fills what it
- * does not cover. Rows of the last dimension are contiguous in both. */
+/* Copies an n-dimensional block into a corner of a larger one and pads the
+ * rest. Rows of the last dimension are contiguous in both. */
 void pen__pad_row(const struct pen_pooled *b, uint32_t field, uint32_t row,
 		  const void *src)
 {
@@ -115,7 +115,7 @@ void pen__pad_row(const struct pen_pooled *b, uint32_t field, uint32_t row,
 	}
 }
 
-/* A piece of a sample into its place in a packed row. */
+/* Copies a piece of a sample to its place in a packed row. */
 void pen__copy_piece(const struct pen_pooled *b, uint32_t field, uint32_t row,
 		     const void *src, size_t n)
 {

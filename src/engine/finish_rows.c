@@ -1,5 +1,5 @@
-/* Rows that are in, of one worker: counted in runs, because the counters are
- * shared with the others. */
+/* Completed rows of one worker: counted in runs, because the counters are
+ * shared with other workers. */
 #include "engine/finish.h"
 
 static void pieces_done(struct pen_loader *l, struct pen_pooled *b, uint32_t n)
@@ -8,7 +8,7 @@ static void pieces_done(struct pen_loader *l, struct pen_pooled *b, uint32_t n)
 		pen__finish_batch(l, b);
 }
 
-/* A row that is plain throughout is done in as many pieces as it has units. */
+/* A row with only PLAIN units is completed in one piece per unit. */
 static void call_hook(struct pen_worker *w)
 {
 	const uint64_t before = w->inner_ns, t0 = pen__now_ns();
@@ -25,8 +25,8 @@ static void call_hook(struct pen_worker *w)
 	pen__inner_end(w, &w->meter.preprocess_ns, t0, before);
 }
 
-/* Rows of a batch are completed in runs: counted, and their shared units given
- * back, in one step, because both are shared with the other workers. */
+/* Completes rows of a batch in runs: counts them and releases their shared
+ * units in one step, because both are shared with other workers. */
 void pen__rows_flush(struct pen_worker *w)
 {
 	struct pen_pooled *b = w->filled;

@@ -1,9 +1,9 @@
 /*
- * Building an index. Threads take runs of objects from a shared counter, ask
- * the format about each, and intern the blobs it returns in tables of their
- * own, because a million alike files have one blob and must not fight for it.
- * Afterwards the tables are joined in object order, so that the result does
- * not depend on which thread did what.
+ * Builds an index. Threads take runs of objects from a shared counter, ask the
+ * format about each, and intern the blobs it returns in tables of their own,
+ * because a million similar files have one blob and must not contend for it.
+ * The tables are then joined in object order, so that the result does not
+ * depend on which thread did what.
  */
 #include "engine/index.h"
 
@@ -127,10 +127,10 @@ struct build {
 	const struct pen_format *f;
 	bool keep_bad;
 	atomic_uint_fast64_t next;
-	atomic_uint_fast64_t stop_at; /* objects from here on do not matter */
+	atomic_uint_fast64_t stop_at; /* objects from here on are ignored */
 	uint64_t *nsamples;
-	uint64_t run;	 /* objects of a run */
-	uint16_t *owner; /* per run: which part did it */
+	uint64_t run;	 /* objects per run */
+	uint16_t *owner; /* per run: the part that indexed it */
 	struct part *part;
 	unsigned nparts;
 	struct pen_stop stop;
@@ -183,9 +183,9 @@ static int peek_read(struct pen_peek *pub, uint64_t off, void *buf, size_t len,
 	int rc;
 
 	if (off > pub->size || len > pub->size - off)
-		return pen__fail(err, PEN_EDATA, pub->name,
-				 "needs %zu bytes at offset %llu, but has only "
-				 "%llu: it is truncated or damaged",
+		return pen__fail(err, P_TRUNCATED, pub->name,
+				 "truncated or damaged: %zu bytes are needed "
+				 "at offset %llu, but it has only %llu",
 				 len, (unsigned long long)off,
 				 (unsigned long long)pub->size);
 	if (len > PEEK)
@@ -206,7 +206,7 @@ static int peek_read(struct pen_peek *pub, uint64_t off, void *buf, size_t len,
 	return 0;
 }
 
-/* What lies beside the object; only called when the store has such. */
+/* Reads a file next to the object; only set if the store can. */
 static int peek_read_side(struct pen_peek *pub, const char *suffix,
 			  uint64_t limit, struct pen_buf *out,
 			  struct pen_err *err)
@@ -216,11 +216,12 @@ static int peek_read_side(struct pen_peek *pub, const char *suffix,
 	int n = snprintf(path, sizeof(path), "%s%s", pub->name, suffix);
 
 	if (n < 0 || (size_t)n >= sizeof(path))
-		return pen__fail(err, PEN_EINVAL, pub->name, "long name");
+		return pen__fail(err, P_TOO_LONG, pub->name,
+				 "the path is too long");
 	return st->ops->read_whole(st, path, limit, out, err);
 }
 
-/* The directory of pub and what comes after it, without "..". */
+/* Joins the directory of pub and a path, resolving "..". */
 static bool peek_path(const struct pen_peek *pub, const char *path, char *out,
 		      size_t cap)
 {
@@ -230,10 +231,10 @@ static bool peek_path(const struct pen_peek *pub, const char *path, char *out,
 
 	for (; strncmp(path, "../", 3) == 0; path += 3) {
 		if (!n)
-			return false; /* above what is known by name */
+			return false; /* above the known part of the path */
 		while (n && pub->name[n - 1] != '/')
 			n--;
-		n -= n > 1; /* its slash, unless that is the root's */
+		n -= n > 1; /* its slash, unless it is the root's */
 	}
 	if (n + m + 2 > cap)
 		return false;
@@ -356,7 +357,7 @@ static bool interrupted(const struct build *b, uint64_t i, struct pen_err *err)
 {
 	if (!pen__stopped(&b->stop))
 		return false;
-	pen__fail(err, PEN_ECLOSED, pen__object_name(b->objs, (uint32_t)i),
+	pen__fail(err, P_INTERRUPTED, pen__object_name(b->objs, (uint32_t)i),
 		  "interrupted before it was indexed");
 	return true;
 }
@@ -413,7 +414,8 @@ static bool join_blob(struct intern *all, const struct intern *in, uint32_t at,
 			  in->off[at + 1] - in->off[at], id);
 }
 
-/* Joins the parts' blobs in object order, then those of no object. */
+/* Joins the parts' blobs in object order, then those that belong to no
+ * object. */
 static int join_blobs(struct pen_index_data *ix, struct build *b)
 {
 	struct intern all = { 0 };
@@ -431,7 +433,7 @@ static int join_blobs(struct pen_index_data *ix, struct build *b)
 		struct pen_object *o = &b->objs->obj[i];
 		unsigned t = b->owner[i / b->run];
 
-		if (o->blob == NO_BLOB) { /* nobody asks: it has no samples */
+		if (o->blob == NO_BLOB) { /* not used: it has no samples */
 			o->blob = 0;
 			continue;
 		}
@@ -491,8 +493,9 @@ static int count_samples(struct pen_index_data *ix, struct build *b,
 	for (uint64_t i = 0; i < nobj; i++) {
 		same = same && b->nsamples[i] == b->nsamples[0];
 		if (__builtin_add_overflow(sum, b->nsamples[i], &sum))
-			return pen__fail(err, PEN_EDATA, "index",
-					 "more than 2^64 samples");
+			return pen__fail(
+				err, P_DAMAGED, "index",
+				"the objects have more than 2^64 samples");
 	}
 	ix->pub.nobjects = nobj;
 	ix->pub.nsamples = sum;
@@ -532,8 +535,8 @@ static int run_parts(struct build *b, struct pen_err *err)
 	return worst->err.code;
 }
 
-/* Few objects may be large ones, of which each is worth a thread; and where
- * reads take long, the last runs should end together. */
+/* A few objects may be large enough for a thread each, and with slow reads the
+ * last runs should end together. */
 static uint64_t run_for(uint64_t nobj, unsigned threads)
 {
 	const uint64_t n = nobj / (64 * (uint64_t)threads);

@@ -1,15 +1,15 @@
 /*
- * The index on disk: one file, arrays as they are in memory, mapped read-only
- * and used in place, so that a million objects open in milliseconds.
+ * The index on disk: one file with arrays as they are in memory, mapped
+ * read-only and used in place, so that a million objects open in milliseconds.
  *
- * A wrong index gives wrong data, so the file is only believed when everything
- * agrees: key (paths, format, options), version, both checksums, bounds of all
- * offsets, and the world outside: every directory must have the inode and time
- * it had. Files changed in place do not touch their directory; up to
- * STAT_ALL objects are compared one by one, above that a spread of them, and
- * the store compares size and time of each object again when it opens it. A
- * directory changed less than RACY_NS before it was indexed could change again
- * without its time moving, so such an index is not believed either.
+ * A wrong index gives wrong data, so the file is trusted only if everything
+ * matches: key (paths, format, options), version, both checksums, the bounds of
+ * all offsets, and the inode and time of every directory. Files changed in
+ * place do not touch their directory; up to STAT_ALL objects are compared one
+ * by one, beyond that a sample of them, and the store compares size and time of
+ * each object again when it opens it. A directory changed less than RACY_NS
+ * before it was indexed could change again without its time moving, so such an
+ * index is not trusted either.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,11 +33,11 @@
 
 #define STAT_ALL 4096
 #define RACY_NS 20000000 /* coarser than any kernel's file times */
-/* A process that was stopped while it built must not stop all others. */
+/* A process suspended while it builds must not block all others. */
 #define LOCK_WAIT_NS UINT64_C(60000000000)
 #define LOCK_NAP_NS 2000000
 
-/* Counted up when what it holds changes, blobs of formats among it. */
+/* Incremented when the contents change, including the blobs of formats. */
 #define VERSION 10
 
 static const char magic[8] = { 'P', 'E', 'N', 'I', 'D', 'X', '1', '\n' };
@@ -49,7 +49,7 @@ struct header {
 	int64_t listed_ns;
 	uint64_t ndir, nobj, nnames, nblobs, nblob_bytes, nfirst;
 	uint64_t per_object, nsamples, total_bytes, order;
-	char format[32]; /* so that no name has to be looked at again */
+	char format[32]; /* so that no name has to be checked again */
 	uint32_t body_crc, header_crc; /* header_crc is last: over all before */
 };
 
@@ -88,7 +88,7 @@ static uint32_t header_crc(const struct header *h)
 
 void pen__index_key_add(struct pen_index_key *k, const char *text)
 {
-	uint64_t n = strlen(text) + 1; /* the NUL keeps "a","b" from "ab" */
+	uint64_t n = strlen(text) + 1; /* NUL: "a","b" differs from "ab" */
 
 	for (uint64_t i = 0; i < n; i++) {
 		k->a = pen__mix64(k->a ^ (uint8_t)text[i]);
@@ -100,7 +100,7 @@ bool pen__index_key_of(struct pen_index_key *key, const struct pen_spec *s,
 		       bool lasting)
 {
 	*key = (struct pen_index_key){ 1, 2 };
-	/* a program that knows other formats may take other files */
+	/* a build with other formats may select other files */
 	for (unsigned i = 0; pen__format_at(i); i++)
 		pen__index_key_add(key, pen__format_at(i)->name);
 	for (size_t i = 0; i < s->for_decode.n; i++) {
@@ -121,12 +121,12 @@ bool pen__index_key_of(struct pen_index_key *key, const struct pen_spec *s,
 	for (size_t i = 0; i < s->npaths; i++) {
 		char *real = NULL;
 
-		/* a glob or a list can mean other files tomorrow */
+		/* a glob or a list can match other files later */
 		if (lasting && s->paths[i][0] != '@')
 			real = realpath(s->paths[i], NULL);
 		if (lasting && !real)
 			return false;
-		/* the spelling matters, too: object names start with it */
+		/* the spelling matters too: object names start with it */
 		if (real)
 			pen__index_key_add(key, real);
 		pen__index_key_add(key, s->paths[i]);
@@ -142,7 +142,7 @@ static void empty(struct pen_kept_index *k)
 	k->full = false;
 }
 
-/* What is lent: all of it, and nothing to be freed. */
+/* Lends all arrays; the borrower frees nothing. */
 static void lend(const struct pen_kept_index *k, struct pen_index_data *ix,
 		 struct pen_objects *objs)
 {
@@ -273,7 +273,7 @@ void pen__cache_unlock(int lock, const char *dir,
 
 	if (lock < 0)
 		return;
-	/* who waits for it has it open; who comes later finds the index */
+	/* waiting processes have it open; later ones find the index */
 	if (lock_path(path, sizeof(path), dir, key))
 		unlink(path);
 	close(lock);
@@ -311,7 +311,7 @@ static bool header_ok(const struct header *h, size_t len,
 	       h->nnames > 0 && memchr(h->format, '\0', sizeof(h->format));
 }
 
-/* Offsets that would lead out of the arrays, however the checksum came out. */
+/* Rejects offsets that lead out of the arrays, whatever the checksum. */
 static bool body_ok(const struct pen_objects *o, const uint64_t *blob_off,
 		    const uint64_t *first, const struct header *h)
 {
@@ -467,8 +467,8 @@ struct piece {
 	size_t at, n;
 };
 
-/* All pieces with their padding to fd, and the checksum of what was written
- * after the header. */
+/* Writes all pieces with their padding to fd, and computes the checksum of
+ * everything after the header. */
 static bool write_pieces(int fd, const struct piece *piece, size_t n,
 			 size_t end, uint32_t *crc)
 {
@@ -534,16 +534,16 @@ int pen__cache_save(const struct pen_index_data *ix, const char *dir,
 
 	fill_header(&h, ix, key);
 	if (!cache_path(path, sizeof(path), dir, key) || !lay_out(&h, &s))
-		return pen__fail(err, PEN_EINVAL, dir, "path is too long");
+		return pen__fail(err, P_TOO_LONG, dir, "the path is too long");
 	if (pen__make_dirs(dir, 0700, err))
 		return PEN_EIO;
 	snprintf(tmp, sizeof(tmp), "%s/", dir);
 	pen__stale_remove(tmp);
-	/* threads of one process may save the same at once */
+	/* several threads of a process may save the same index */
 	snprintf(tmp, sizeof(tmp), "%s.%ld-XXXXXX.tmp", path, (long)getpid());
 	fd = mkostemps(tmp, 4, O_CLOEXEC);
 	if (fd < 0)
-		return pen__fail_sys(err, errno, tmp, "cannot be written");
+		return pen__fail_sys(err, errno, tmp, "cannot write the index");
 	struct piece piece[] = {
 		{ o->dir, s.dir, o->ndir * sizeof(*o->dir) },
 		{ o->obj, s.obj, o->nobj * sizeof(*o->obj) },
@@ -566,5 +566,5 @@ fail:
 	close(fd);
 fail_closed:
 	unlink(tmp);
-	return pen__fail_sys(err, errno, path, "cannot be written");
+	return pen__fail_sys(err, errno, path, "cannot write the index");
 }

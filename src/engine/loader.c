@@ -15,10 +15,10 @@
 #include "engine/plan.h"
 #include "store/tier.h"
 
-#define FAST_NS 200000 /* a batch: waking a worker for each is felt */
+#define FAST_NS 200000 /* a batch: too fast to wake a worker for each */
 
 /* Do samples share units? locate() knows; the first sample of each distinct
- * layout stands for the others. */
+ * layout represents the others. */
 static bool shares_units(const struct pen_dataset *ds, struct pen_unit *u)
 {
 	const struct pen_format *f = ds->format;
@@ -49,7 +49,7 @@ static bool makes_chunks(const struct pen_loader *l)
 	       !l->ds->store->lends && l->ds->ix.pub.per_object != 1;
 }
 
-/* Does it not help to read neighbours of a sample along with it? */
+/* True if it does not help to read the neighbours of a sample with it. */
 static bool reads_apart(const struct pen_loader *l)
 {
 	const struct pen_sampler *s = l->sampler;
@@ -57,9 +57,9 @@ static bool reads_apart(const struct pen_loader *l)
 	return l->ds->store->lends || (!s->ops->in_order && !s->window);
 }
 
-/* A shuffle of blocks takes every sample once, and what lies across the border
- * of two of its chunks is needed by two blocks. Other orders and ranks do not
- * say when all users of a unit have come. */
+/* A block shuffle uses every sample once, and a unit at the border of two
+ * chunks is needed by two blocks. With other orders, and with ranks, it is not
+ * known when all users of a unit have come. */
 static bool waits_for_users(const struct pen_loader *l)
 {
 	return !l->chunked && l->sampler->chunk > 1 && l->sampler->window &&
@@ -88,7 +88,7 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 static void settle_settings(struct pen_loader *l)
 {
 	const struct pen_spec *s = l->ds->spec;
-	/* a request goes to every rank: better a few large ones */
+	/* a request goes to every rank, so a few large ones are better */
 	const uint32_t depth =
 		l->ds->comm && l->ds->comm->size > 1 ? 256 : PEN_QUEUE_DEPTH;
 
@@ -128,7 +128,7 @@ static void name_packed(struct pen_loader *l)
 			 l->ds->format->field[p->packed].name, more[i]);
 }
 
-/* Batches with the fields as they are delivered: cut, cast, or none. */
+/* Creates batches with the fields as delivered: cropped, converted, or none. */
 static int make_pool(struct pen_loader *l, struct pen_err *err)
 {
 	struct pen_format *out = pen__alloc(1, sizeof(*out));
@@ -154,16 +154,17 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 		out->nfields = 0;
 	else if (!rc && hide[largest] &&
 		 (l->ds->spec->cast || l->ds->spec->take.n))
-		rc = pen__fail(err, PEN_EINVAL, "fields",
-			       "leaves no field for take= and cast=");
+		rc = pen__fail(err, P_CONFLICT, "fields",
+			       "leaves no field for take= or cast=; include "
+			       "one, or omit them");
 	else if (!rc && out->paired &&
 		 out->field[largest].layout != PEN_DENSE &&
 		 (l->ds->spec->cast || l->ds->spec->take.n))
-		rc = pen__fail(err, PEN_EINVAL,
+		rc = pen__fail(err, P_CONFLICT,
 			       l->ds->spec->cast ? "cast" : "take",
 			       "cannot change one of two fields that belong "
-			       "together, as rows of CSR are: use "
-			       "format.output=dense, or leave it out");
+			       "together, such as CSR rows; use "
+			       "format.output=dense, or omit it");
 	else if (!rc && out->nfields)
 		rc = pen__crop_init(&crop, &out->field[largest], l->ds->spec,
 				    err);
@@ -212,7 +213,7 @@ static int open_pool(struct pen_loader *l, struct pen_err *err)
 	return rc ? rc : pen__workers_new(l, err);
 }
 
-/* Queues are made anew at each start: cheap, and nothing is left over. */
+/* Queues are created at each start: cheap, and nothing is left over. */
 static int start(struct pen_loader *l, struct pen_cursor from,
 		 struct pen_err *err)
 {
@@ -229,7 +230,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 	pen__plan_seek(l, from);
 	pen__barrier_set(l, from.epoch);
 	l->taken = from;
-	/* a state saved after the last epoch has nothing to come */
+	/* a state saved after the last epoch has no epoch left */
 	l->ended = !l->steps->comes(l, from.epoch);
 	l->left = l->ended ? 0 : l->steps->left(l, from.pos);
 	l->stop.code = 0;
@@ -285,8 +286,9 @@ static int fill(struct pen_loader *l, const struct pen_spec *spec,
 	l->open_cpu_ns = pen__cpu_ns();
 	l->files_ns = pen__loader_files_ns(l);
 	if (l->ds->spec->rank >= l->ds->spec->world)
-		return pen__fail(err, PEN_EINVAL, "rank",
-				 "is %lld, but ranks are 0..%lld (world=)",
+		return pen__fail(err, P_BAD_VALUE, "rank",
+				 "%lld is out of range; with this world=, "
+				 "ranks are 0 to %lld",
 				 (long long)l->ds->spec->rank,
 				 (long long)l->ds->spec->world - 1);
 	settle_settings(l);
@@ -315,7 +317,7 @@ static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
 	l->hook = spec->hook;
 	l->steps = steps;
 	rc = fill(l, spec, err);
-	/* all of a job, or none */
+	/* all ranks of a job open, or none */
 	if (l->ds && l->ds->comm)
 		rc = pen__comm_agree(l->ds->comm, rc, err);
 	if (rc) {
@@ -367,9 +369,10 @@ PEN_API void pen_loader_close(struct pen_loader *l)
 	pen__free(l);
 }
 
-/* Between epochs; PEN_END, and the next call goes on. Who does not want to wait
- * is told so once where ranks wait for each other: Python then gives its lock
- * up, which another thread of it may need before the other ranks come. */
+/* Ends an epoch with PEN_END; the next call continues. Where ranks wait for
+ * each other, a caller that does not want to wait is told so once: Python then
+ * releases its lock, which another of its threads may need before the other
+ * ranks arrive. */
 static int end_epoch(struct pen_loader *l, int64_t ns, struct pen_err *err)
 {
 	struct pen_err why = { 0 };
@@ -394,8 +397,8 @@ static int end_epoch(struct pen_loader *l, int64_t ns, struct pen_err *err)
 	return PEN_END;
 }
 
-/* *out is NULL: it did not come within ns (below 0: for ever), or we are
- * closing. */
+/* *out is NULL if no batch came within ns (negative: no limit), or if the
+ * loader is closing. */
 static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
 		      struct pen_err *err)
 {
@@ -431,8 +434,8 @@ static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
 	return 0;
 }
 
-/* The batch is an error: the last thing that comes, unless each batch was
- * asked for by itself. */
+/* The batch is an error: nothing follows it, unless each batch was requested
+ * separately. */
 static int take_error(struct pen_loader *l, struct pen_pooled *b,
 		      struct pen_err *err)
 {
@@ -466,17 +469,17 @@ static int take(struct pen_loader *l, int64_t ns, struct pen_batch **out,
 		if (!b && !atomic_load(&l->closing))
 			return PEN_AGAIN;
 		if (!b)
-			return pen__fail(err, PEN_ECLOSED, "loader",
-					 "was closed");
+			return pen__fail(err, P_CLOSED, "loader",
+					 "the loader is closed");
 		if (b->err.code)
 			return take_error(l, b, err);
 		l->left -= b->counts;
-		/* as an epoch that has no batch at all ends all of them */
+		/* an epoch without any batch ends all epochs */
 		if (b->last && !b->pub.end)
 			l->ended = true;
 		l->taken.pos = b->pub.end;
 		pen__pool_deliver(b);
-		/* a rank's share of a short tail, or all skipped */
+		/* no share of a short tail, or all rows skipped */
 		empty = !b->nrows;
 		if (empty)
 			pen_batch_unref(&b->pub);
@@ -496,7 +499,7 @@ static int next_within(struct pen_loader *l, int64_t ns, struct pen_batch **out,
 
 	atomic_fetch_add(&l->in_next, 1);
 	if (atomic_load(&l->closing)) {
-		rc = pen__fail(err, PEN_ECLOSED, "loader", "was closed");
+		rc = pen__fail(err, P_CLOSED, "loader", "the loader is closed");
 	} else if (l->stop.code) {
 		if (err)
 			*err = l->stop;
@@ -528,12 +531,12 @@ PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *l)
 
 PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *l)
 {
-	/* what was counted is kept */
+	/* the count is cached */
 	return l->steps->count((struct pen_loader *)(uintptr_t)l,
 			       l->taken.epoch);
 }
 
-/* All that the order depends on besides epoch and position. */
+/* Hashes what the order depends on, except epoch and position. */
 static uint64_t order_hash(const struct pen_loader *l)
 {
 	const struct pen_spec *s = l->ds->spec;
@@ -554,7 +557,7 @@ static uint64_t order_hash(const struct pen_loader *l)
 		pen__index_key_add(&k, s->lengths);
 	if (!s->reshuffle)
 		pen__index_key_add(&k, "one order");
-	/* a window can follow from the batch size; paths sorted: 0 */
+	/* the window may depend on the batch size; sorted paths: 0 */
 	return pen__mix64(k.a ^ k.b ^ l->ds->ix.pub.nsamples ^
 			  pen__mix64(l->ds->objs.order) ^
 			  pen__mix64(l->sampler->window) ^ l->sampler->order);
@@ -579,24 +582,25 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 	int rc;
 
 	if (!l->steps->comes(l, 0))
-		return pen__fail(err, PEN_EINVAL, "state",
-				 "cannot be restored here: this loader has no "
-				 "order of its own");
+		return pen__fail(err, P_BAD_CALL, "state",
+				 "cannot be restored: this loader has no order "
+				 "of its own");
 	if (st->version != 1)
-		return pen__fail(err, PEN_EINVAL, "state",
-				 "has version %u; this program knows 1",
+		return pen__fail(err, P_WRONG_STATE, "state",
+				 "version %u is not supported; this program "
+				 "reads version 1",
 				 st->version);
 	if (st->length != l->sampler->length || st->order != order_hash(l) ||
 	    st->position > st->length)
-		return pen__fail(err, PEN_EINVAL, "state",
-				 "was saved with another data set, order of "
-				 "paths, sampler, subset or seed");
+		return pen__fail(err, P_WRONG_STATE, "state",
+				 "was saved with a different data set, order "
+				 "of paths, sampler, subset or seed");
 	stop(l);
 	rc = open_units(l, &why);
 	if (!rc)
 		rc = start(l, (struct pen_cursor){ st->epoch, st->position },
 			   &why);
-	if (rc) { /* next() says why until a restore succeeds */
+	if (rc) { /* next() returns the error until a restore succeeds */
 		stop(l);
 		l->stop = why;
 		if (err)

@@ -1,4 +1,4 @@
-/* What a loader tells: how it was settled, where it stands, what it took. */
+/* Queries about a loader: how it is set up, its progress, its statistics. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/loader.h"
@@ -41,7 +41,7 @@ PEN_API void pen_loader_get_info(const struct pen_loader *l,
 		.nbatches = l->nbatches,
 		.payload_bytes = l->payload_bytes,
 		.prefetch = l->prefetch,
-		/* one more can be, until the next is asked for */
+		/* one more may be ready until the next is requested */
 		.ready = ready < l->prefetch ? ready : l->prefetch,
 		.drops = l->tail == PEN_TAIL_DROP,
 		.ended = l->ended,
@@ -70,7 +70,7 @@ PEN_API int pen_loader_mixed(const struct pen_loader *l, uint64_t epoch,
 	       s->ops->mixed(s, pen__order_of(l, epoch), position, start, end);
 }
 
-/* What came out of a cache the store did not have to move. */
+/* With a cache, only misses are reads of the store. */
 static void add_cache(const struct pen_loader *l, struct pen_stats *out)
 {
 	struct pen_tier_stats t;
@@ -83,7 +83,7 @@ static void add_cache(const struct pen_loader *l, struct pen_stats *out)
 	out->read_bytes = t.read_bytes;
 }
 
-/* The kernel's counters of a thread that runs, on top of those before it. */
+/* Adds the kernel's counters of a running thread to those of earlier ones. */
 static void add_times(const struct pen_meter *m, struct pen_stats *out)
 {
 	const int tid = atomic_load(&m->tid);
@@ -95,7 +95,7 @@ static void add_times(const struct pen_meter *m, struct pen_stats *out)
 	out->queue_ns += pen__meter_get(&m->queue_ns) + t.queue_ns;
 }
 
-/* Those of all threads that timed reads of about the longest there are. */
+/* Combines the threads whose timed reads are about as long as the longest. */
 static void add_timed(const struct pen_loader *l, struct pen_stats *out)
 {
 	uint64_t longest = 0;
@@ -163,7 +163,7 @@ PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out,
 	if (l->wait.count)
 		s.ready_mean = (double)l->ready_sum / (double)l->wait.count;
 	add_stages(l, &s);
-	/* files are opened where they are read first */
+	/* files are opened by the first read */
 	if (s.file_open_ns > s.read_ns)
 		s.file_open_ns = s.read_ns;
 	s.read_ns -= s.file_open_ns;

@@ -1,6 +1,6 @@
 /*
- * Counters of one thread. The owner adds, anybody reads: relaxed atomics cost
- * nothing on the way and keep the reader honest.
+ * Counters of one thread. The owner adds, any thread reads: relaxed atomics
+ * cost nothing in the hot path and avoid data races.
  */
 #ifndef PEN_ENGINE_METER_H
 #define PEN_ENGINE_METER_H
@@ -12,12 +12,12 @@ struct pen_meter {
 	atomic_uint_fast64_t plan_ns, read_ns, unpack_ns, decode_ns, emit_ns,
 		preprocess_ns, idle_ns;
 	atomic_uint_fast64_t read_bytes, nreads;
-	/* Of threads that have ended; what the kernel says of those that run
-	 * comes on top. */
+	/* Of threads that have ended; the kernel's counters of running threads
+	 * are added on top. */
 	atomic_uint_fast64_t cpu_ns, queue_ns;
-	atomic_int tid; /* 0: it does not run */
-	/* Some reads are timed one by one: those of at least half of timed_len
-	 * bytes, which is the longest so far. */
+	atomic_int tid; /* 0: not running */
+	/* Some reads are timed individually: those of at least half of
+	 * timed_len bytes, which is the longest so far. */
 	atomic_uint_fast64_t timed_len, ntimed, timed_ns, best_ns;
 };
 

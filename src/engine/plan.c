@@ -2,8 +2,8 @@
  * Planning: which samples the next batch has, where their rows go, and, for
  * formats whose samples share units, which units have to be fetched.
  *
- * Which positions of the order a batch takes is the business of l->steps:
- * plan_sampled.c, plan_by_length.c, plan_asked.c.
+ * Which positions of the order a batch takes is up to l->steps: plan_sampled.c,
+ * plan_by_length.c, plan_asked.c.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "engine/finish.h"
 #include "engine/plan.h"
 
-/* Rows of a grain are filled by one thread: less than this is not worth
+/* The rows of a grain are filled by one thread: less than this is not worth
  * sharing, and two CPUs that write neighbouring memory slow each other down. */
 #define GRAIN_BYTES 262144
 
@@ -39,8 +39,8 @@ int pen__steps_fill(struct pen_loader *l, struct pen_pooled *b,
 	return pen__steps_samples(l, s->at.epoch, s->first, s->n, b->ids, err);
 }
 
-/* Packed fields go together: all of them are as long as the first. Where their
- * rows go is known. */
+/* Packed fields must all be as long as the first, whose rows are placed
+ * already. */
 static int check_packed(const struct pen_loader *l, const struct pen_pooled *b,
 			uint32_t field, struct pen_err *err)
 {
@@ -58,20 +58,20 @@ static int check_packed(const struct pen_loader *l, const struct pen_pooled *b,
 		f->ops->shape(f, object, k, field, a);
 		f->ops->shape(f, object, k, b->pool->packed, of);
 		if (a[0] != of[0])
-			return pen__fail(err, PEN_EINVAL, d->name,
-					 "is %lld long in sample %llu, and %s "
-					 "%lld: what is packed together has "
-					 "one length; leave it out with "
-					 "fields=",
-					 (long long)a[0],
-					 (unsigned long long)b->ids[r],
-					 b->pool->field[b->pool->packed].name,
-					 (long long)of[0]);
+			return pen__fail(
+				err, P_CONFLICT, d->name,
+				"has length %lld in sample %llu, but '%s' has "
+				"%lld; packed fields must be equally long, so "
+				"exclude one with fields=",
+				(long long)a[0], (unsigned long long)b->ids[r],
+				b->pool->field[b->pool->packed].name,
+				(long long)of[0]);
 	}
 	return 0;
 }
 
-/* The largest of the batch, in each dimension that differs. */
+/* Sets the padded shape: the largest of the batch in each dimension that
+ * varies. */
 static int pad_dims(const struct pen_loader *l, struct pen_pooled *b,
 		    uint32_t field, struct pen_err *err)
 {
@@ -93,12 +93,12 @@ static int pad_dims(const struct pen_loader *l, struct pen_pooled *b,
 		dims[j] = most % to ? most - most % to + to : most;
 	}
 	if (!pen__shape_bytes(dims, d->ndim, d->dtype, &b->row_bytes[field]))
-		return pen__fail(err, PEN_EDATA, d->name,
-				 "is too large when padded: use shapes=ragged");
+		return pen__fail(err, P_BAD_DATA_VALUE, d->name,
+				 "too large when padded; use shapes=ragged");
 	return 0;
 }
 
-/* The shapes of a field's rows and, one after another, where they go. */
+/* Sets the shapes of a field's rows and, consecutively, their places. */
 static int place_rows(struct pen_loader *l, struct pen_pooled *b,
 		      uint32_t field, size_t *bytes, struct pen_err *err)
 {
@@ -116,7 +116,7 @@ static int place_rows(struct pen_loader *l, struct pen_pooled *b,
 		f->ops->shape(f, object, k, field, shape);
 		if (!pen__shape_bytes(shape, d->ndim, d->dtype, &n) ||
 		    !pen__add(total, n, &total))
-			return pen__fail(err, PEN_EDATA, d->name,
+			return pen__fail(err, P_DAMAGED, d->name,
 					 "sample %llu is too large",
 					 (unsigned long long)b->ids[r]);
 		if (d->layout == PEN_RAGGED)
@@ -126,14 +126,14 @@ static int place_rows(struct pen_loader *l, struct pen_pooled *b,
 	return 0;
 }
 
-/* Batches that are cut by length, or asked for, differ: room for the most there
- * can be is too much. */
+/* Batches that are cut by length, or requested, differ in size: room for the
+ * maximum would be too much. */
 static size_t room_rows(const struct pen_loader *l, const struct pen_pooled *b)
 {
 	return l->steps->vary ? b->nrows : b->pool->cap;
 }
 
-/* Bytes of a field whose rows differ. */
+/* Places a field whose rows differ, and counts its bytes. */
 static int place_field(struct pen_loader *l, struct pen_pooled *b,
 		       uint32_t field, size_t *bytes, struct pen_err *err)
 {
@@ -153,8 +153,8 @@ static int place_field(struct pen_loader *l, struct pen_pooled *b,
 		return 0;
 	rc = pad_dims(l, b, field, err);
 	if (!rc && !pen__mul(b->nrows, b->row_bytes[field], bytes))
-		rc = pen__fail(err, PEN_EDATA, d->name,
-			       "is too large when padded: use shapes=ragged");
+		rc = pen__fail(err, P_BAD_DATA_VALUE, d->name,
+			       "too large when padded; use shapes=ragged");
 	return rc;
 }
 
@@ -182,11 +182,11 @@ static int place_fields(struct pen_loader *l, struct pen_pooled *b,
 		at += (size_t)p->rows * p->pack * sizeof(int32_t);
 		at = (at + 63) & ~(size_t)63;
 	}
-	/* ragged batches differ: what all of them need together is bounded
-	 * here, where one more would go over the budget */
+	/* ragged batches differ: their total is bounded here, where one more
+	 * would exceed the budget */
 	if (at > b->mem.cap && at > l->budget)
-		return pen__fail(err, PEN_ENOMEM, "memory",
-				 "a batch needs %s, the budget is %s: "
+		return pen__fail(err, P_OVER_BUDGET, "memory",
+				 "a batch needs %s, but the budget is %s; "
 				 "raise memory= or lower batch_size=",
 				 pen__show_bytes((double)at).s,
 				 pen__show_bytes((double)l->budget).s);
@@ -248,8 +248,8 @@ static uint64_t users_of(const struct pen_loader *l, uint64_t sample,
 
 enum held { HELD_ALL, HELD_FULL, HELD_NEVER, HELD_NOMEM };
 
-/* Holds the units of one sample; HELD_FULL: all together would take more than
- * limit, or the lane is full, which a limit of units.most passes over. */
+/* Holds the units of one sample. HELD_FULL: they would exceed limit, or the
+ * lane is full, which a limit of units.most ignores. */
 static enum held hold_sample(struct pen_loader *l, uint64_t sample,
 			     struct pen_unit *u, uint64_t limit)
 {
@@ -281,9 +281,9 @@ static enum held hold_sample(struct pen_loader *l, uint64_t sample,
 }
 
 /*
- * Holds on from plan.held to `to` of that epoch. must: there is no other way
- * than to have these; otherwise stops where the budget ends. Padding rows
- * repeat the epoch's start and are held by the batch itself.
+ * Extends the holds from plan.held to `to` in that epoch. must: there is no
+ * alternative; otherwise stops where the budget ends. Padding rows repeat the
+ * start of the epoch and are held by the batch itself.
  */
 static enum held hold_to(struct pen_loader *l, uint64_t to, bool must,
 			 struct pen_unit *u, struct pen_err *err)
@@ -311,7 +311,7 @@ static enum held hold_to(struct pen_loader *l, uint64_t to, bool must,
 	return h;
 }
 
-/* Where the sampler's window around pos ends: its units are best fetched
+/* End of the sampler's window around pos, whose units are best fetched
  * together. */
 static uint64_t window_end(const struct pen_loader *l, uint64_t epoch,
 			   uint64_t pos)
@@ -325,9 +325,9 @@ static uint64_t window_end(const struct pen_loader *l, uint64_t epoch,
 	return end < l->length ? end : l->length;
 }
 
-/* Of the next window half as many units as this one has: that keeps threads
- * busy, and all of them would take twice the memory for most of the time,
- * because a unit goes only when its last row does. */
+/* Holds half as many units of the next window as this one has: that keeps the
+ * threads busy, while all of them would double the memory for most of the time,
+ * because a unit is freed only with its last row. */
 static enum held hold_ahead(struct pen_loader *l, uint64_t to,
 			    struct pen_unit *u, struct pen_err *err)
 {
@@ -340,8 +340,8 @@ static enum held hold_ahead(struct pen_loader *l, uint64_t to,
 }
 
 /*
- * Makes sure that all units of the batch [at.pos, end) are held, and, as far
- * as memory goes, those of the windows it is in and some of the next one.
+ * Makes sure that all units of the batch [at.pos, end) are held and, as far as
+ * memory allows, those of its windows and some of the next one.
  */
 static enum held hold_batch(struct pen_loader *l, uint64_t end,
 			    struct pen_unit *u, struct pen_err *err)
@@ -354,14 +354,13 @@ static enum held hold_batch(struct pen_loader *l, uint64_t end,
 		p->held = p->at;
 	h = hold_to(l, end, false, u, err);
 	if (h == HELD_FULL && atomic_load(&l->planned))
-		return h; /* finishing others makes room */
+		return h; /* other batches will finish and make room */
 	if (h == HELD_FULL)
 		h = hold_to(l, end, true, u, err);
 	if (h == HELD_FULL) {
-		pen__fail(err, PEN_ENOMEM, "memory",
-			  "what the samples of a batch are unpacked from needs "
-			  "more than the %s left for it: raise memory= "
-			  "or lower batch_size=",
+		pen__fail(err, P_OVER_BUDGET, "memory",
+			  "the shared units of one batch need more than the %s "
+			  "left for them; raise memory= or lower batch_size=",
 			  pen__show_bytes((double)l->units.most).s);
 		return HELD_NEVER;
 	}
@@ -398,7 +397,7 @@ static int attach_units(struct pen_loader *l, struct pen_pooled *b,
 	return 0;
 }
 
-/* Do neighbours in an object come in one read? */
+/* Are neighbours in an object read together? */
 static bool reads_runs(const struct pen_loader *l)
 {
 	return l->ds->format->all_plain && !l->shared &&
@@ -406,11 +405,11 @@ static bool reads_runs(const struct pen_loader *l)
 }
 
 /*
- * Rows of a grain: enough grains for all threads to share a batch, none so
- * small that taking it costs more than doing it. Returns the most; *few: at
- * this number another thread had better take the next rows, unless they come
- * in the same read. Before the first rows are in, nobody knows how long they
- * take: it may be a remote store.
+ * Rows per grain: enough grains for all threads to share a batch, none so small
+ * that taking it costs more than doing it. Returns the maximum; *few: from this
+ * number on another thread should take the next rows, unless they come in the
+ * same read. Until the first rows are done their cost is unknown: the store may
+ * be remote.
  */
 static uint64_t grain_rows(const struct pen_loader *l,
 			   const struct pen_pooled *b, uint64_t *few)
@@ -460,12 +459,12 @@ static void deliver_error(struct pen_loader *l, struct pen_pooled *b,
 	b->fatal = true;
 	b->err = *err;
 	if (!b->err.code)
-		b->err.code = PEN_ENOMEM;
+		pen__err_code(&b->err, PEN_ENOMEM);
 	pen__order_put(l->order, b->pub.seq, b);
 }
 
-/* What was asked for cannot be had, but what comes after it can. Nothing is
- * held for it. */
+/* The request cannot be satisfied, but later ones can. Nothing is held for
+ * it. */
 static void refuse(struct pen_loader *l, struct pen_pooled *b,
 		   const struct pen_step *s, const struct pen_err *err)
 {
@@ -479,7 +478,7 @@ static void refuse(struct pen_loader *l, struct pen_pooled *b,
 static void park(struct pen_loader *l, struct pen_pooled *b)
 {
 	pen__pool_park(b);
-	/* the last batch under way may have finished just before */
+	/* the last planned batch may have finished just before */
 	if (!atomic_load(&l->planned))
 		pen__pool_unpark(l->pool);
 }
@@ -504,7 +503,7 @@ static void reset(struct pen_loader *l, struct pen_pooled *b,
 	atomic_store(&b->waiting, 1);
 }
 
-/* Rows at the end that repeat the epoch's start. */
+/* Rows at the end that repeat the start of the epoch. */
 static uint64_t wrapped(const struct pen_loader *l, const struct pen_step *s)
 {
 	const uint64_t end = s->first + s->n;
@@ -514,8 +513,8 @@ static uint64_t wrapped(const struct pen_loader *l, const struct pen_step *s)
 	return end - l->length < s->n ? end - l->length : s->n;
 }
 
-/* Of a step that may fail alone the rows that have all their units are loaded,
- * for nothing: rows give back what is held. */
+/* For a step that may fail alone: loads the rows whose units are all held, only
+ * so that these holds are released. */
 static enum held hold_less(struct pen_loader *l, struct pen_pooled *b,
 			   struct pen_step *s, const struct pen_err *err)
 {
@@ -527,7 +526,7 @@ static enum held hold_less(struct pen_loader *l, struct pen_pooled *b,
 	return HELD_ALL;
 }
 
-/* Cuts the batch into grains, which are queued once its units are there. */
+/* Cuts the batch into grains, which are queued once its units have arrived. */
 static void send(struct pen_loader *l, struct pen_pooled *b)
 {
 	const struct pen_format *f = l->ds->format;
@@ -552,12 +551,12 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 	int rc;
 
 	if (l->plan.failed || !l->steps->advance(l))
-		return; /* the batch rests until a seek starts all again */
+		return; /* set aside until a seek restarts planning */
 	if (pen__barrier_holds(l, b))
 		return;
 	rc = l->steps->next(l, b, &s, &err);
 	if (rc == PEN_AGAIN)
-		return; /* it rests until something is asked for */
+		return; /* set aside until the next request */
 	reset(l, b, &s);
 	if (!rc)
 		rc = l->steps->fill(l, b, &s, &err);

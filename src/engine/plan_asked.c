@@ -1,9 +1,8 @@
 /*
- * Random access: batches of the samples somebody asked for, made by the same
- * plan and the same workers as all others. Requests queue up without bound (a
- * request is a list of numbers); what is made of them ahead is bounded by the
- * pool. A free batch that finds nothing to do rests here until the next
- * request, which wakes one of them.
+ * Random access: batches of requested samples, made by the same plan and the
+ * same workers as all others. Requests queue up without bound (a request is a
+ * list of numbers); the batches made ahead are bounded by the pool. A free
+ * batch without a request is set aside here until the next request wakes it.
  */
 #include <string.h>
 
@@ -11,18 +10,18 @@
 
 struct request {
 	struct request *next;
-	uint64_t pos; /* of its first sample, in all that was asked for */
+	uint64_t pos; /* of its first sample, among all requested */
 	uint32_t n;
 	uint64_t ids[];
 };
 
-struct pen_asked { /* under the loader's lock; the planner keeps the head */
+struct pen_asked { /* under the loader's lock; the planner pops the head */
 	struct request *head, **tail;
 	uint64_t end; /* position after the last request */
 	struct pen_pooled *resting;
 };
 
-/* The first request; without one the batch is kept back. */
+/* Takes the first request; without one the batch is set aside. */
 static int next(struct pen_loader *l, struct pen_pooled *b, struct pen_step *s,
 		struct pen_err *err)
 {
@@ -80,7 +79,7 @@ static bool advance(struct pen_loader *l)
 	return true;
 }
 
-/* There are no epochs: each comes when it is asked for. */
+/* There are no epochs, only requests. */
 static bool comes(const struct pen_loader *l, uint64_t epoch)
 {
 	(void)l;
@@ -98,7 +97,7 @@ static int mine(struct pen_loader *l, uint64_t pos, bool *yes,
 	return 0;
 }
 
-/* pen_loader_ask() counts them. */
+/* pen_loader_ask() counts the batches. */
 static uint64_t left(const struct pen_loader *l, uint64_t pos)
 {
 	(void)l;
@@ -117,9 +116,9 @@ static int open_asked(struct pen_loader *l, struct pen_err *err)
 	int rc;
 
 	if (l->ds->spec->pack)
-		return pen__fail(err, PEN_EINVAL, "pack",
-				 "needs an order of the loader's own: batches "
-				 "that are asked for are not packed");
+		return pen__fail(err, P_CONFLICT, "pack",
+				 "cannot be combined with requested batches, "
+				 "which are never packed; omit it");
 	l->asked = pen__calloc(1, sizeof(*l->asked));
 	if (!l->asked)
 		return pen__fail_nomem(err, "loader", sizeof(*l->asked));
@@ -127,7 +126,7 @@ static int open_asked(struct pen_loader *l, struct pen_err *err)
 	l->world = 1;
 	l->rank = 0;
 	l->typical = l->places = l->batch;
-	/* what is asked for comes in any order, from all over */
+	/* requests come in any order, from all over the data */
 	rc = pen__steps_sampler(l, "shuffle", &l->sampler, err);
 	if (rc)
 		return rc;
@@ -166,7 +165,7 @@ const struct pen_steps pen__steps_asked = {
 	.count = count,
 };
 
-/* Queues it, and returns a batch that rested, if there was one. */
+/* Queues the request and returns a batch that was set aside, or NULL. */
 static struct pen_pooled *add(struct pen_loader *l, struct request *r)
 {
 	struct pen_asked *a = l->asked;
@@ -188,16 +187,19 @@ static int check(const struct pen_loader *l, const uint64_t *ids, uint32_t n,
 		 struct pen_err *err)
 {
 	if (!l->asked)
-		return pen__fail(err, PEN_EINVAL, "loader",
-				 "has an order of its own and cannot be asked");
+		return pen__fail(
+			err, P_BAD_CALL, "loader",
+			"has an order of its own and takes no requests");
 	if (!n || n > l->batch)
-		return pen__fail(err, PEN_EINVAL, "batch_size",
-				 "is %u, but %u samples were asked for",
-				 l->batch, n);
+		return pen__fail(
+			err, P_BAD_VALUE, "batch_size",
+			"1 to %u samples can be requested at a time, not %u",
+			l->batch, n);
 	for (uint32_t i = 0; i < n; i++)
 		if (ids[i] >= l->choice.n)
-			return pen__fail(err, PEN_EINVAL, "index",
-					 "%llu is not a sample of 0..%llu",
+			return pen__fail(err, P_BAD_VALUE, "index",
+					 "sample %llu does not exist; the "
+					 "samples are 0 to %llu",
 					 (unsigned long long)ids[i],
 					 (unsigned long long)l->choice.n - 1);
 	return 0;
@@ -223,6 +225,6 @@ PEN_API int pen_loader_ask(struct pen_loader *l, const uint64_t *ids,
 	if (b)
 		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
 	else
-		pen__ring_rouse(l->ring); /* batches may lie there unseen */
+		pen__ring_rouse(l->ring); /* free batches may wait unseen */
 	return 0;
 }

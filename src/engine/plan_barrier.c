@@ -1,10 +1,10 @@
 /*
  * The barrier after the first epoch of ranks that share a cache. A rank that
- * went on at once would miss what others have not read yet, and read it itself;
- * so nothing of the second epoch is planned before all ranks have taken the
- * first one's last batch. That is one barrier in the life of a loader, in
- * next(). A rank that fails before it tells those who wait there when it
- * closes.
+ * continued immediately would miss what others have not read yet, and read it
+ * itself; so nothing of the second epoch is planned before all ranks have taken
+ * the last batch of the first. This is the only barrier in the life of a
+ * loader, in next(). A rank that fails before it notifies the waiting ranks
+ * when it closes.
  */
 #include "comm/comm.h"
 #include "engine/plan.h"
@@ -39,7 +39,7 @@ int pen__barrier_pass(struct pen_loader *l, struct pen_err *err)
 	struct pen_pooled *b, *next;
 	int rc;
 
-	if (!l->barrier) /* only we change it */
+	if (!l->barrier) /* only this thread changes it */
 		return 0;
 	rc = pen__comm_agree(l->ds->comm, 0, err);
 	pthread_mutex_lock(&l->lock);
@@ -59,7 +59,7 @@ void pen__barrier_leave(struct pen_loader *l)
 {
 	struct pen_err why = l->stop;
 
-	/* where a rank has died nobody waits for the others */
+	/* if a rank has died, the others do not wait */
 	if (!l->barrier || why.code >= 0 || l->ds->store->lost->code)
 		return;
 	l->barrier = false;

@@ -1,13 +1,12 @@
-/* See plan_by_length.h. What is refused: settings that count batches of equal
- * size, and, where nothing else is asked for, samples that no packed row has
- * room for. */
+/* See plan_by_length.h. Rejects settings that count batches of equal size and,
+ * by default, samples that fit in no packed row. */
 #include "engine/plan_by_length.h"
 
 #include <string.h>
 
 #include "engine/loader.h"
 
-#define MOST_ROWS 65536 /* samples of a batch, when nobody says */
+#define MOST_ROWS 65536 /* samples per batch, by default */
 
 static uint64_t round_up(uint64_t n, uint64_t to)
 {
@@ -16,7 +15,7 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 	return n > UINT64_MAX - more ? UINT64_MAX : n + more;
 }
 
-/* ---- what is asked for ---- */
+/* ---- settings ---- */
 
 static int check_settings(const struct pen_loader *l, struct pen_err *err)
 {
@@ -24,31 +23,32 @@ static int check_settings(const struct pen_loader *l, struct pen_err *err)
 	const int how = s->too_long;
 
 	if (s->batch_tokens && s->pack)
-		return pen__fail(err, PEN_EINVAL, "batch_tokens",
-				 "and pack= are two ways to fill a batch: a "
-				 "packed one has batch_size rows of pack "
-				 "tokens");
+		return pen__fail(err, P_CONFLICT, "batch_tokens",
+				 "cannot be combined with pack=; a packed "
+				 "batch has batch_size rows of pack tokens");
 	if ((s->batch_tokens || s->pack) &&
 	    (s->epoch_batches || s->batch_group))
-		return pen__fail(err, PEN_EINVAL, "epoch_batches",
-				 "counts batches of equal size: leave it out "
-				 "with batch_tokens= and pack=");
+		return pen__fail(
+			err, P_CONFLICT,
+			s->epoch_batches ? "epoch_batches" : "batch_group",
+			"cannot be combined with batch_tokens= or pack=, whose "
+			"batches differ in size; omit it");
 	if (s->pack && (s->take.n || s->cast))
-		return pen__fail(err, PEN_EINVAL, "pack",
-				 "takes samples as they are: leave take= and "
-				 "cast= out");
+		return pen__fail(
+			err, P_CONFLICT, "pack",
+			"cannot be combined with take= or cast=; omit them");
 	if (s->pack && how == PEN_LONG_ALONE)
-		return pen__fail(err, PEN_EINVAL, "too_long",
-				 "in a packed row nothing can come alone: say "
-				 "cut, split or fail");
+		return pen__fail(err, P_CONFLICT, "too_long",
+				 "too_long=alone does not apply to packed "
+				 "rows; use cut, split or fail");
 	if (!s->pack && (how == PEN_LONG_CUT || how == PEN_LONG_SPLIT))
-		return pen__fail(err, PEN_EINVAL, "too_long",
-				 "samples are cut and split where they are "
-				 "packed (pack=): say alone or fail");
+		return pen__fail(err, P_CONFLICT, "too_long",
+				 "cut and split apply to packed rows only "
+				 "(pack=); use alone or fail");
 	return 0;
 }
 
-/* A format's field `length` stands in where no shape says how long it is. */
+/* Is there a field `length`, to be used where no shape gives the length? */
 static bool has_length(const struct pen_loader *l)
 {
 	const struct pen_format *f = l->ds->format;
@@ -78,13 +78,12 @@ static int find_lengths(struct pen_loader *l, struct pen_err *err)
 		rc = pen__choice_lengths(&l->choice, l->ds, "field:length",
 					 err);
 	if (rc == PEN_ENOTFOUND && pack)
-		return pen__fail(err, PEN_EINVAL, "pack",
-				 "no field that is delivered is a list of "
-				 "numbers a sample");
+		return pen__fail(err, P_NO_SUCH_FIELD, "pack",
+				 "no delivered field is a list of numbers");
 	if (rc == PEN_ENOTFOUND)
-		return pen__fail(err, PEN_EINVAL, "lengths",
-				 "no field says how long a sample is: give "
-				 "lengths=field:NAME or a file");
+		return pen__fail(err, P_NO_SUCH_FIELD, "lengths",
+				 "no field gives the length of a sample; set "
+				 "lengths=field:NAME or lengths=FILE");
 	if (!pack)
 		ls->table = l->choice.lengths;
 	return rc;
@@ -96,9 +95,10 @@ static int fail_long(const struct pen_loader *l, const char *key,
 	const struct pen_lengths *ls = &l->by_length.lengths;
 
 	return pen__fail(
-		err, PEN_EINVAL, key, "sample %llu has %llu tokens: raise it%s",
+		err, P_BAD_VALUE, key,
+		"sample %llu has %llu tokens; raise %s=%s",
 		(unsigned long long)pen__choice_at(&l->choice, ls->longest_of),
-		(unsigned long long)ls->longest, what);
+		(unsigned long long)ls->longest, key, what);
 }
 
 static int settle_tokens(struct pen_loader *l, struct pen_err *err)
@@ -112,7 +112,8 @@ static int settle_tokens(struct pen_loader *l, struct pen_err *err)
 	c->multiple = c->padded ? s->pad_multiple : 1;
 	if (s->too_long == PEN_LONG_FAIL &&
 	    round_up(c->lengths.longest, c->multiple) > c->budget)
-		return fail_long(l, "batch_tokens", ", or too_long=alone", err);
+		return fail_long(l, "batch_tokens", ", or set too_long=alone",
+				 err);
 	least = round_up(c->lengths.shortest ? c->lengths.shortest : 1,
 			 c->multiple);
 	most = s->batch_given ? s->batch_size : MOST_ROWS;
@@ -134,11 +135,11 @@ static int settle_pack(struct pen_loader *l, struct pen_err *err)
 	c->split = s->too_long == PEN_LONG_SPLIT;
 	if (c->lengths.longest > s->pack && s->too_long != PEN_LONG_CUT &&
 	    !c->split)
-		return fail_long(l, "pack", ", or say too_long=cut or split",
+		return fail_long(l, "pack", ", or set too_long=cut or split",
 				 err);
 	if (c->split && c->lengths.longest > c->budget)
-		return fail_long(l, "pack", " or batch_size=, or too_long=cut",
-				 err);
+		return fail_long(l, "pack",
+				 " or batch_size=, or set too_long=cut", err);
 	most = c->budget / (c->lengths.shortest ? c->lengths.shortest : 1);
 	most = most < MOST_ROWS ? most : MOST_ROWS;
 	l->batch = (uint32_t)(most > c->rows ? most : c->rows);
@@ -243,8 +244,7 @@ void pen__by_length_close(struct pen_loader *l)
 	pen__lengths_fini(&l->by_length.lengths);
 }
 
-/* The run a position is in; one behind the end of an epoch is one of its
- * start. NULL: the sampler failed. */
+/* The run that contains a position of an epoch. NULL: the sampler failed. */
 static const struct pen_batcher_run *
 run_of(struct pen_batcher *c, uint64_t epoch, uint64_t pos, struct pen_err *err)
 {
@@ -303,13 +303,14 @@ static int ids_at(struct pen_batcher *c, uint64_t epoch, uint64_t first,
 	return 0;
 }
 
-/* Where a batch ends; full: not because the epoch does. */
+/* End of a batch; full: it does not end because the epoch does. */
 struct end {
 	uint64_t pos;
 	bool full;
 };
 
-/* No batch goes on from here: the sampler has sorted what comes by length. */
+/* Where the batch has to end, because the sampler starts another sorted
+ * group. */
 static uint64_t stop_of(struct pen_batcher *c, uint64_t epoch, uint64_t pos)
 {
 	struct pen_sampler *s = c->s;
@@ -464,8 +465,8 @@ static int pack_step(struct pen_batcher *c, const struct pen_step *step,
 		if (length_at(c, step->at.epoch, step->first + i, &len, err))
 			return PEN_ENOMEM;
 		if (!pen__row_packer_add(p, len))
-			return pen__fail(err, PEN_EDATA, "pack",
-					 "lengths are not what they were");
+			return pen__fail(err, P_DAMAGED, "pack",
+					 "the lengths of samples have changed");
 	}
 	pen__row_packer_place(p); /* as it was when the step was cut */
 	pen__row_packer_sort(p);
@@ -484,8 +485,8 @@ static int pack_step(struct pen_batcher *c, const struct pen_step *step,
 
 /* ---- steps ---- */
 
-/* Positions come one after another, so the step they are in is the one at hand
- * or the next. */
+/* Positions come in order, so the step of a position is the current one or the
+ * next. */
 static int mine(struct pen_loader *l, uint64_t pos, bool *yes,
 		struct pen_err *err)
 {
@@ -506,7 +507,7 @@ static int mine(struct pen_loader *l, uint64_t pos, bool *yes,
 	return 0;
 }
 
-/* An epoch that has none left has one that says so. */
+/* An epoch with no steps left still has one that says so. */
 static bool advance(struct pen_loader *l)
 {
 	return pen__steps_comes(l, l->plan.at.epoch);
@@ -524,7 +525,7 @@ static int next(struct pen_loader *l, struct pen_pooled *b,
 		*s = p->next;
 	else if (!p->step_ready)
 		rc = step_at(l->by_length.plan, p->at, s, err);
-	/* whether the next one is whole is known when it is cut */
+	/* whether the next step is full is known only once it is cut */
 	if (!rc && !p->step_ready && l->tail == PEN_TAIL_DROP && !s->last) {
 		rc = step_at(l->by_length.plan,
 			     (struct pen_cursor){ s->at.epoch, s->end },
@@ -550,7 +551,7 @@ static void done(struct pen_loader *l, const struct pen_step *s)
 	}
 }
 
-/* They were looked at already. */
+/* These positions have been looked up already. */
 static int ids(struct pen_loader *l, uint64_t epoch, uint64_t first, size_t n,
 	       uint64_t *out, struct pen_err *err)
 {
@@ -570,7 +571,7 @@ static int fill(struct pen_loader *l, struct pen_pooled *b,
 	return rc ? rc : pack_step(c, s, b, err);
 }
 
-/* Only that there is one: the last one says that it is. */
+/* Always 1: the last batch of an epoch is marked. */
 static uint64_t left(const struct pen_loader *l, uint64_t pos)
 {
 	(void)l;
@@ -578,8 +579,8 @@ static uint64_t left(const struct pen_loader *l, uint64_t pos)
 	return 1;
 }
 
-/* As it is on average: of the field that counts the tokens are known, of others
- * the samples. */
+/* On average: the measured field has a known number of tokens, others a number
+ * of samples. */
 static uint64_t bytes(const struct pen_loader *l, const struct pen_format *f)
 {
 	const struct pen_by_length *c = &l->by_length;

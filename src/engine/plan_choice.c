@@ -1,7 +1,7 @@
 /*
- * Which samples take part, and with what weight, class or length: subset=,
+ * Which samples are used, and with what weight, class or length: subset=,
  * weights=, labels= and lengths=. Numbers come from .npy files, read by a
- * loader of our own, or from text files with one number a line.
+ * separate loader, or from text files with one number per line.
  */
 #include <errno.h>
 #include <math.h>
@@ -43,10 +43,9 @@ static int npy_numbers(struct pen_loader *l, const char *path, double *to,
 	int rc;
 
 	if (d->ndim != 0 || d->dtype > PEN_F64)
-		return pen__fail(
-			err, PEN_EINVAL, path,
-			"holds no plain numbers: one integer, float or "
-			"boolean per sample is needed");
+		return pen__fail(err, P_BAD_VALUE, path,
+				 "not a list of numbers; store one integer, "
+				 "float or boolean per sample");
 	while ((rc = pen_loader_next(l, &b, err)) == 0) {
 		for (uint32_t i = 0; i < b->nsamples; i++)
 			to[n++] =
@@ -94,13 +93,15 @@ static int read_text(const char *path, double **out, uint64_t *n,
 
 	*n = 0;
 	if (!in)
-		return pen__fail_sys(err, errno, path, "cannot be read");
+		return pen__fail_sys(err, errno, path, "cannot read the file");
 	while (!rc && fgets(line, sizeof(line), in)) {
 		char *end;
 		double x = strtod(line, &end);
 
+		if (!strchr(line, '\n') && !feof(in))
+			end = line; /* too long, or a NUL byte */
 		if (end == line || end[strspn(end, " \t\r\n")]) {
-			rc = pen__fail(err, PEN_EDATA, path,
+			rc = pen__fail(err, P_BAD_TEXT, path,
 				       "line %llu is not a number",
 				       (unsigned long long)*n + 1);
 			break;
@@ -118,6 +119,8 @@ static int read_text(const char *path, double **out, uint64_t *n,
 		}
 		v[(*n)++] = x;
 	}
+	if (!rc && ferror(in))
+		rc = pen__fail_sys(err, errno, path, "cannot read the file");
 	fclose(in);
 	if (rc)
 		pen__free(v);
@@ -172,8 +175,8 @@ static int use_mask(struct pen_choice *c, const double *v, uint64_t nv,
 {
 	if (nv != n)
 		return pen__fail(
-			err, PEN_EINVAL, path,
-			"is a mask of %llu, but there are %llu samples",
+			err, P_LABELS_DO_NOT_FIT, path,
+			"the mask has %llu entries, but there are %llu samples",
 			(unsigned long long)nv, (unsigned long long)n);
 	c->n = 0;
 	for (uint64_t i = 0; i < n; i++)
@@ -187,9 +190,9 @@ static int use_ids(struct pen_choice *c, const double *v, uint64_t nv,
 {
 	for (uint64_t i = 0; i < nv; i++) {
 		if (!(v[i] >= 0) || v[i] >= (double)n || v[i] != floor(v[i]))
-			return pen__fail(err, PEN_EINVAL, path,
-					 "entry %llu (%g) is not a sample of "
-					 "0..%llu",
+			return pen__fail(err, P_BAD_VALUE, path,
+					 "entry %llu (%g) is not a sample; the "
+					 "samples are 0 to %llu",
 					 (unsigned long long)i, v[i],
 					 (unsigned long long)n - 1);
 		c->list[i] = (uint64_t)v[i];
@@ -240,7 +243,7 @@ int pen__choice_numbers(const struct pen_choice *c,
 	}
 	if (nv != n) {
 		pen__free(v);
-		return pen__fail(err, PEN_EINVAL, path,
+		return pen__fail(err, P_LABELS_DO_NOT_FIT, path,
 				 "has %llu numbers, but there are %llu samples",
 				 (unsigned long long)nv, (unsigned long long)n);
 	}
@@ -263,13 +266,13 @@ static const char *after(const char *text, const char *prefix)
 static int fail_label(const char *name, uint64_t i, double v,
 		      struct pen_err *err)
 {
-	return pen__fail(err, PEN_EINVAL, name,
-			 "is no label: sample %llu of those chosen has %g, not "
-			 "a whole number",
-			 (unsigned long long)i, v);
+	return pen__fail(
+		err, P_LABELS_DO_NOT_FIT, name,
+		"chosen sample %llu has the label %g; labels must be integers",
+		(unsigned long long)i, v);
 }
 
-/* Classes become weights: one over how many have it. */
+/* Turns classes into weights: 1 / number of samples of the class. */
 static int invert(double *v, uint64_t n, const char *name, struct pen_err *err)
 {
 	double least = INFINITY, most = -INFINITY;
@@ -284,10 +287,11 @@ static int invert(double *v, uint64_t n, const char *name, struct pen_err *err)
 		most = v[i] > most ? v[i] : most;
 	}
 	if (most < least)
-		return 0; /* all are missing: the sampler says what is wrong */
+		return 0; /* all are missing: the sampler reports it */
 	if (!(most - least < CLASSES))
-		return pen__fail(err, PEN_EINVAL, name,
-				 "is no label: its numbers go from %g to %g",
+		return pen__fail(err, P_LABELS_DO_NOT_FIT, name,
+				 "the labels range from %g to %g, which is too "
+				 "wide; renumber them",
 				 least, most);
 	count = pen__calloc((size_t)(most - least) + 1, sizeof(*count));
 	if (!count)
@@ -336,9 +340,9 @@ int pen__choice_lengths(struct pen_choice *c, const struct pen_dataset *ds,
 		rc = pen__fail_nomem(err, from, c->n * sizeof(*c->lengths));
 	for (uint64_t i = 0; !rc && i < c->n; i++) {
 		if (!(v[i] >= 0) || v[i] != floor(v[i]))
-			rc = pen__fail(err, PEN_EINVAL, from,
-				       "is no length: sample %llu of those "
-				       "chosen has %g",
+			rc = pen__fail(err, P_BAD_VALUE, from,
+				       "chosen sample %llu has the length %g; "
+				       "lengths must be integers of 0 or more",
 				       (unsigned long long)i, v[i]);
 		else
 			c->lengths[i] = v[i] < UINT32_MAX ? (uint32_t)v[i]
@@ -359,8 +363,8 @@ int pen__choice_init(struct pen_choice *c, const struct pen_dataset *ds,
 	if (s->subset)
 		rc = choose_subset(c, s->subset, n, err);
 	if (!rc && !c->n)
-		rc = pen__fail(err, PEN_EINVAL, "subset", "'%s' leaves nothing",
-			       s->subset);
+		rc = pen__fail(err, P_BAD_VALUE, "subset",
+			       "'%s' selects no samples", s->subset);
 	if (!rc && s->weights)
 		rc = choose_weights(c, ds, err);
 	if (!rc && s->labels)

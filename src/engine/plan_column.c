@@ -1,8 +1,8 @@
 /*
- * A field's numbers for all chosen samples. Formats that know them from their
- * index say so; for others the data is loaded once in its own order, as it
- * would be for training, and all but this field dropped. That costs a pass,
- * which beats refusing; who cannot afford it keeps labels in a file.
+ * A field as numbers for all chosen samples. Formats that know them from their
+ * index provide them; otherwise the data is loaded once in its own order, as
+ * for training, and everything except this field is dropped. That costs a pass
+ * over the data; labels in a file avoid it.
  */
 #include "engine/plan_column.h"
 
@@ -30,22 +30,22 @@ static int find_field(const struct pen_dataset *ds, const char *name,
 		if (strcmp(f->field[i].name, name) != 0)
 			continue;
 		if (f->field[i].ndim || f->field[i].dtype > PEN_F64)
-			return pen__fail(err, PEN_EINVAL, name,
-					 "is no plain number a sample, as "
-					 "labels and weights are");
+			return pen__fail(err, P_LABELS_DO_NOT_FIT, name,
+					 "not one number per sample, as "
+					 "labels, weights and lengths must be");
 		*out = i;
 		return 0;
 	}
-	return pen__fail(err, PEN_EINVAL, name,
-			 obs ? "is not a field of this data; a column of obs "
-			       "becomes one with format.obs=%s"
-			     : "is not a field of this data; `penstock "
-			       "inspect` lists them",
-			 name);
+	return pen__fail(
+		err, P_NO_SUCH_FIELD, name,
+		obs ? "not a field of this data; set format.obs=%s if it is a "
+		      "column of obs"
+		    : "not a field of this data; see `penstock inspect`",
+		name);
 }
 
-/* Settings that say which samples come, and how: here all, as they are. A
- * format that was told to leave this field alone is told otherwise. */
+/* Resets the settings that select or change samples: here all are needed, as
+ * they are. A format that was told to skip this field has to read it. */
 static int plain_spec(struct pen_spec **out, const struct pen_dataset *ds,
 		      const char *name, struct pen_err *err)
 {
@@ -107,7 +107,7 @@ static int take_all(struct pen_loader *l, double *to, struct pen_err *err)
 	return rc == PEN_END ? 0 : rc;
 }
 
-/* Of all samples, by reading them. */
+/* Reads the field of all samples. */
 static int read_all(const struct pen_dataset *ds, const char *name, double *to,
 		    struct pen_err *err)
 {
@@ -146,7 +146,7 @@ int pen__column_read(const struct pen_dataset *ds, const struct pen_choice *c,
 	const uint64_t n = ds->ix.pub.nsamples;
 	double *v = NULL, *all = NULL, first;
 	uint32_t field = 0;
-	/* fields= may have left it out here, where it is still there */
+	/* fields= may exclude a field that the data has */
 	const bool here = has_field(ds, name) || !ds->spec->fields;
 	bool have;
 	int rc = here ? find_field(ds, name, &field, err) : 0;

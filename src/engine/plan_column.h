@@ -5,9 +5,8 @@
 #include "engine/loader.h"
 
 /*
- * A number for each chosen sample, NAN where there is none in the data. Out of
- * the index where that has it, else by reading all samples once. *out is the
- * caller's to free. setting: for messages.
+ * One number per chosen sample, NAN where the data has none. From the index if
+ * it has them, else by reading all samples once. *out is the caller's to free.
  */
 int pen__column_read(const struct pen_dataset *, const struct pen_choice *,
 		     const char *name, double **out, struct pen_err *);

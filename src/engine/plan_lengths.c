@@ -1,5 +1,5 @@
-/* See plan_lengths.h. A length is the product of the axes that vary, so that of
- * a list it is how many it has, and of pictures how many pixels. */
+/* See plan_lengths.h. A length is the product of the axes that vary: the number
+ * of elements of a list, the number of pixels of an image. */
 #include "engine/plan_lengths.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "engine/loader.h"
 
-/* Lengths in tables are cut off here; nothing of that length fits anything. */
+/* Lengths in tables are clamped here; nothing that long fits anywhere. */
 #define MOST UINT32_MAX
 
 static bool usable(const struct pen_field *d, bool flat)

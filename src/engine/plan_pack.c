@@ -1,5 +1,5 @@
-/* See plan_pack.h. A placement takes a sort of the lengths and, for each piece,
- * a look through bits for the row with the least room that is enough. */
+/* See plan_pack.h. A placement sorts the lengths and, for each piece, searches
+ * a bitmap for the row with the least sufficient room. */
 #include "engine/plan_pack.h"
 
 #include <string.h>
@@ -104,8 +104,7 @@ static void mark_empty(struct pen_row_packer *p, uint32_t room)
 		p->words[room / 4096] &= ~(UINT64_C(1) << room / 64 % 64);
 }
 
-/* The next bit that is set from bit `at` on, of n words; NONE: there is none.
- */
+/* The first bit set at or after bit `at` of n words, or NONE. */
 static uint32_t next_bit(const uint64_t *w, size_t n, uint32_t at)
 {
 	size_t i = at / 64;
@@ -116,7 +115,7 @@ static uint32_t next_bit(const uint64_t *w, size_t n, uint32_t at)
 	return v ? (uint32_t)(i * 64 + (unsigned)__builtin_ctzll(v)) : NONE;
 }
 
-/* The least room that is enough. */
+/* The least sufficient room. */
 static uint32_t find(const struct pen_row_packer *p, uint32_t len)
 {
 	const size_t nwords = ((size_t)p->pack + 1) / 64 + 1;
@@ -141,7 +140,7 @@ static uint32_t pop(struct pen_row_packer *p, uint32_t room)
 	return row;
 }
 
-/* All rows empty, the first one on top. */
+/* Empties all rows, the first one on top. */
 static void clear_rows(struct pen_row_packer *p)
 {
 	for (uint32_t r = 0; r < p->nrows; r++)
@@ -163,7 +162,7 @@ uint64_t pen__row_packer_place(struct pen_row_packer *p)
 		uint32_t room;
 
 		x->row = x->start = 0;
-		if (!x->len) /* takes no room: the first row has it */
+		if (!x->len) /* takes no room: goes to the first row */
 			continue;
 		room = find(p, x->len);
 		if (room == NONE) {
@@ -192,12 +191,12 @@ void pen__row_packer_drop(struct pen_row_packer *p, uint64_t elements)
 	p->tokens -= gone;
 }
 
-/* Pieces of a row were placed from its start on, so going through them as they
- * were placed leaves only rows to be sorted. Those without elements are in the
+/* Pieces of a row were placed from its start, so walking them in placement
+ * order leaves only the rows to be sorted. Pieces without elements are in the
  * first row, and come first. */
 void pen__row_packer_sort(struct pen_row_packer *p)
 {
-	uint32_t *at = p->next; /* its lists are not needed any more */
+	uint32_t *at = p->next; /* its lists are no longer needed */
 	uint32_t sum = 0, first = 0;
 
 	memset(at, 0, ((size_t)p->nrows + 1) * sizeof(*at));

@@ -19,8 +19,8 @@ static uint64_t batches_from(const struct pen_loader *l, uint64_t pos)
 	return rest / g + (l->tail != PEN_TAIL_DROP && rest % g ? 1 : 0);
 }
 
-/* This rank's positions of the global batch at pos. May pass the epoch's end
- * when padding: those positions wrap round to its start. */
+/* This rank's positions of the global batch at pos. With padding they may
+ * exceed the end of the epoch, and wrap around to its start. */
 static uint32_t slice(const struct pen_loader *l, uint64_t pos, uint64_t *first)
 {
 	uint64_t rest = l->length - pos;
@@ -98,8 +98,8 @@ static int open_sampled(struct pen_loader *l, struct pen_err *err)
 	return 0;
 }
 
-/* Those of an epoch that come out: of a tail with fewer samples than ranks,
- * some have none. */
+/* The batches of an epoch that are delivered: of a tail with fewer samples than
+ * ranks, some ranks get none. */
 static uint64_t count(struct pen_loader *l, uint64_t epoch)
 {
 	const uint64_t n = batches_from(l, 0);
@@ -136,7 +136,7 @@ static int mine(struct pen_loader *l, uint64_t pos, bool *yes,
 	uint32_t n = slice(l, start, &first);
 
 	(void)err;
-	/* what nobody will take must not be held: it would stay for ever */
+	/* do not hold what no batch takes: it would never be released */
 	*yes = !(l->tail == PEN_TAIL_DROP && l->length - start < g) &&
 	       pos >= first && pos < first + n;
 	return 0;

@@ -1,6 +1,6 @@
 /*
- * What batches look like: which fields are dense, ragged, padded or packed, up
- * to what rows are padded, and how much memory a batch takes.
+ * The layout of batches: which fields are dense, ragged, padded or packed, the
+ * size that rows are padded to, and the memory of a batch.
  */
 #include <string.h>
 
@@ -29,8 +29,8 @@ static int pad_field(struct pen_dataset *ds, uint32_t i, struct pen_err *err)
 			most[j] += to - most[j] % to;
 	memcpy(d->shape, most, sizeof(most));
 	if (!pen__shape_bytes(most, d->ndim, d->dtype, &bytes))
-		return pen__fail(err, PEN_EDATA, d->name,
-				 "is too large when padded: use shapes=ragged");
+		return pen__fail(err, P_BAD_DATA_VALUE, d->name,
+				 "too large when padded; use shapes=ragged");
 	d->max_bytes = bytes;
 	return 0;
 }
@@ -61,7 +61,7 @@ int pen__shapes_settle(struct pen_loader *l, struct pen_err *err)
 	return 0;
 }
 
-/* More than there can be when it cannot be counted. */
+/* INT64_MAX on overflow. */
 uint64_t pen__shapes_bytes(const struct pen_loader *l,
 			   const struct pen_format *f)
 {

@@ -1,4 +1,4 @@
-/* See pool.h. The only lock here guards who holds a batch. */
+/* See pool.h. The only lock here guards which batches the consumer holds. */
 #include "engine/pool.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ static bool variable_init(struct pen_pooled *b, uint32_t f)
 static struct pen_pooled *batch_new(struct pen_pool *p)
 {
 	struct pen_pooled *b = pen__calloc(1, sizeof(*b));
-	size_t n = (size_t)p->nfields + 2; /* packed ones have two more */
+	size_t n = (size_t)p->nfields + 2; /* packed batches have two more */
 	bool ok;
 
 	if (!b)
@@ -185,7 +185,7 @@ void pen__pool_deliver(struct pen_pooled *b)
 	atomic_store(&b->refs, 1);
 }
 
-/* One batch more. Batches differ in size when samples do; the first stands for
+/* Adds a batch. Batches differ in size if samples do; the first represents
  * all. */
 static int grow(struct pen_pool *p, uint64_t budget)
 {
@@ -209,7 +209,7 @@ static int grow(struct pen_pool *p, uint64_t budget)
 
 int pen__pool_supply(struct pen_pool *p, uint64_t budget, struct pen_err *err)
 {
-	/* one that is being made and one that is planned, when there were */
+	/* one being filled and one planned, if there were two */
 	uint32_t want = p->usual > 2 ? 2 : 1, nout;
 	bool none = false;
 
@@ -221,14 +221,14 @@ int pen__pool_supply(struct pen_pool *p, uint64_t budget, struct pen_err *err)
 	pthread_mutex_unlock(&p->lock);
 	if (!none)
 		return 0;
-	return pen__fail(err, PEN_ENOMEM, "memory",
-			 "the caller keeps all %u batches, and one more would "
-			 "go over the budget of %s: let some go, copy what is "
-			 "kept, or raise memory=",
+	return pen__fail(err, P_OVER_BUDGET, "memory",
+			 "the caller holds all %u batches, and one more would "
+			 "exceed the budget of %s; release some, copy what you "
+			 "keep, or raise memory=",
 			 nout, pen__show_bytes((double)budget).s);
 }
 
-/* More are free than there are places for: one goes. */
+/* More batches are free than the pool needs: frees one. */
 static void drop(struct pen_pool *p, struct pen_pooled *b)
 {
 	uint32_t i = 0;
@@ -241,7 +241,7 @@ static void drop(struct pen_pool *p, struct pen_pooled *b)
 
 void pen__batch_queue(void *ring, struct pen_pooled *b)
 {
-	uint32_t n = b->ngrains; /* b may be gone once its last is pushed */
+	uint32_t n = b->ngrains; /* b may be reused after its last push */
 	void *some[64];
 
 	for (uint32_t g = 0, k; g < n; g += k) {
@@ -249,7 +249,7 @@ void pen__batch_queue(void *ring, struct pen_pooled *b)
 			some[k] = &b->grain[g + k];
 		if (n > 1)
 			pen__ring_push_many(ring, PEN_LANE_ROWS, some, k);
-		else /* this thread takes it itself, next thing */
+		else /* this thread takes it itself, next */
 			pen__ring_push_lazily(ring, PEN_LANE_ROWS, some[0], 2);
 	}
 }
@@ -277,7 +277,7 @@ void pen__pool_unpark(struct pen_pool *p)
 		atomic_fetch_add(&p->memory_wait_ns,
 				 pen__now_ns() - p->parked_at);
 	for (; b && p->ring; b = next) {
-		next = b->next_parked; /* b is another's once it is pushed */
+		next = b->next_parked; /* b is another thread's once pushed */
 		pen__ring_push(p->ring, PEN_LANE_PLAN, &b->plan);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -336,7 +336,7 @@ int pen__pool_reserve(struct pen_pooled *b, size_t bytes, struct pen_err *err)
 {
 	if (b->mem.cap >= bytes)
 		return 0;
-	/* the old block goes first, so that two are never there at once */
+	/* the old block is freed first, so that the two never coexist */
 	pen__pool_account(b->pool, -(int64_t)b->accounted);
 	b->accounted = 0;
 	if (pen__block_reserve(&b->mem, bytes))
@@ -344,8 +344,8 @@ int pen__pool_reserve(struct pen_pooled *b, size_t bytes, struct pen_err *err)
 	b->accounted = b->mem.cap;
 	pen__pool_account(b->pool, (int64_t)b->accounted);
 	if (b->pool->mlock && !pen__block_lock(&b->mem))
-		return pen__fail(err, PEN_ENOMEM, "mlock",
-				 "%s cannot be locked: raise `ulimit -l` "
+		return pen__fail(err, P_OVER_BUDGET, "mlock",
+				 "cannot lock %s of memory; raise `ulimit -l` "
 				 "or set mlock=false",
 				 pen__show_bytes((double)b->mem.cap).s);
 	return 0;

@@ -1,21 +1,21 @@
 /*
- * What the memory of a loader is for: how many batches are prefetched, and what
- * is left for shared units and read buffers.
+ * How a loader divides its memory: the prefetch depth, and what is left for
+ * shared units and read buffers.
  */
 #include "base/show.h"
 #include "engine/loader.h"
 
-#define LARGE (32u << 20) /* a batch that no cache holds */
+#define LARGE (32u << 20) /* a batch that fits in no CPU cache */
 #define AHEAD_BYTES (64u << 20)
 #define MOST_AHEAD 4096
 #define ROOM (1u << 20) /* about what stays in a CPU's cache */
 
 /*
- * Batches that must be under way for every thread to have its reads in flight:
- * twice as many rows as that, since batches leave in order and one slow read
- * holds up those behind it. Where rows come in one read, or out of shared
- * units, a batch may be a single read. Beyond AHEAD_BYTES only threads that
- * were asked for count, one read each.
+ * Batches that must be in progress for every thread to have its reads in
+ * flight: twice as many rows as that, since batches leave in order and one slow
+ * read delays those behind it. Where rows come in one read, or from shared
+ * units, a batch may be a single read. Beyond AHEAD_BYTES only requested
+ * threads count, with one read each.
  */
 static uint64_t ahead_for_reads(const struct pen_loader *l, uint64_t batch)
 {
@@ -34,8 +34,8 @@ static uint64_t ahead_for_reads(const struct pen_loader *l, uint64_t batch)
 	return n < least && l->ds->spec->threads > 0 ? least : n;
 }
 
-/* Reads a thread may have in flight; with more than its share of the rows that
- * are planned, others would find none. */
+/* Reads a thread may have in flight; with more than its share of the planned
+ * rows, other threads would find none. */
 static uint64_t share_of(const struct pen_loader *l, uint64_t batches)
 {
 	const uint64_t units = l->ds->format->units_per_sample;
@@ -45,9 +45,9 @@ static uint64_t share_of(const struct pen_loader *l, uint64_t batches)
 }
 
 /*
- * Memory: batches first, then shared units, then buffers for reads that cannot
- * go straight into a batch. Small batches are kept few, so that they stay in
- * the CPU's caches between worker and consumer.
+ * Divides the memory: batches first, then shared units, then buffers for reads
+ * that cannot go straight into a batch. Small batches are kept few, so that
+ * they stay in the CPU's caches between worker and consumer.
  */
 int pen__budget_settle(struct pen_loader *l, const struct pen_format *out,
 		       struct pen_err *err)
@@ -58,8 +58,8 @@ int pen__budget_settle(struct pen_loader *l, const struct pen_format *out,
 
 	l->budget = s->memory ? s->memory : pen__memory_available() / 4;
 	if (batch > l->budget / 2)
-		return pen__fail(err, PEN_ENOMEM, "memory",
-				 "two batches need %s, the budget is %s: "
+		return pen__fail(err, P_OVER_BUDGET, "memory",
+				 "two batches need %s, but the budget is %s; "
 				 "raise memory=%s",
 				 pen__show_bytes((double)batch * 2).s,
 				 pen__show_bytes((double)l->budget).s,
@@ -68,8 +68,8 @@ int pen__budget_settle(struct pen_loader *l, const struct pen_format *out,
 	if (!l->shared)
 		most = l->budget * 3 / 4 / batch;
 	want = s->prefetch > 0 ? (uint64_t)s->prefetch : (8u << 20) / batch;
-	/* fresh memory takes longer than most of what is done with it, and two
-	 * such batches have work for all threads and reads in flight */
+	/* fresh memory costs more than most of the work done in it, and two
+	 * such batches provide work and reads in flight for all threads */
 	if (batch >= LARGE && l->rows >= l->nthreads * l->depth)
 		least = 2;
 	if (s->prefetch == 0) {

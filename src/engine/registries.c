@@ -1,4 +1,4 @@
-/* What this build has, for programs that offer it to their users. */
+/* What this build supports, for programs that offer it to their users. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,79 +11,55 @@
 
 PEN_API const char *pen_name_at(const char *kind, uint32_t i)
 {
-	if (!strcmp(kind, "format")) {
-		const struct pen_format_ops *f = pen__format_at(i);
-
-		return f ? f->name : NULL;
+#define NAME(what)                                                             \
+	if (!strcmp(kind, #what)) {                                            \
+		const struct pen_##what##_ops *o = pen__##what##_at(i);        \
+                                                                               \
+		return o ? o->name : NULL;                                     \
 	}
-	if (!strcmp(kind, "store")) {
-		const struct pen_store_ops *s = pen__store_at(i);
-
-		return s ? s->name : NULL;
-	}
-	if (!strcmp(kind, "decoder")) {
-		const struct pen_decoder_ops *d = pen__decoder_at(i);
-
-		return d ? d->name : NULL;
-	}
-	if (!strcmp(kind, "sampler")) {
-		const struct pen_sampler_ops *s = pen__sampler_at(i);
-
-		return s ? s->name : NULL;
-	}
+	NAME(format)
+	NAME(store)
+	NAME(decoder)
+	NAME(sampler)
+#undef NAME
 	return NULL;
+}
+
+struct entry {
+	const char *help;
+	const struct pen_opt *opts;
+};
+
+/* An implementation by its kind and name; zeros if there is none. */
+static struct entry entry_of(const char *kind, const char *name)
+{
+#define FIND(what)                                                             \
+	if (name && !strcmp(kind, #what)) {                                    \
+		const struct pen_##what##_ops *o = pen__##what##_find(name);   \
+                                                                               \
+		if (o)                                                         \
+			return (struct entry){ o->help, o->opts };             \
+	}
+	FIND(format)
+	FIND(store)
+	FIND(decoder)
+	FIND(sampler)
+#undef FIND
+	return (struct entry){ NULL, NULL };
 }
 
 PEN_API const char *pen_help_of(const char *kind, const char *name)
 {
-	const struct pen_decoder_ops *decoder;
-	const struct pen_sampler_ops *sampler;
-	const struct pen_format_ops *format;
-	const struct pen_store_ops *store;
-
-	if (!strcmp(kind, "format")) {
-		format = pen__format_find(name);
-		return format ? format->help : NULL;
-	}
-	if (!strcmp(kind, "store")) {
-		store = pen__store_find(name);
-		return store ? store->help : NULL;
-	}
-	if (!strcmp(kind, "decoder")) {
-		decoder = pen__decoder_find(name);
-		return decoder ? decoder->help : NULL;
-	}
-	sampler = strcmp(kind, "sampler") ? NULL : pen__sampler_find(name);
-	return sampler ? sampler->help : NULL;
+	return entry_of(kind, name).help;
 }
 
 static const struct pen_opt *options_of(const char *kind, const char *name)
 {
-	const struct pen_decoder_ops *decoder;
-	const struct pen_sampler_ops *sampler;
-	const struct pen_format_ops *format;
-	const struct pen_store_ops *store;
-
 	if (!strcmp(kind, "loader"))
 		return pen__spec_opts;
 	if (!strcmp(kind, "ddict"))
 		return pen__ddict_opts;
-	if (!name)
-		return NULL;
-	if (!strcmp(kind, "format")) {
-		format = pen__format_find(name);
-		return format ? format->opts : NULL;
-	}
-	if (!strcmp(kind, "store")) {
-		store = pen__store_find(name);
-		return store ? store->opts : NULL;
-	}
-	if (!strcmp(kind, "decoder")) {
-		decoder = pen__decoder_find(name);
-		return decoder ? decoder->opts : NULL;
-	}
-	sampler = strcmp(kind, "sampler") ? NULL : pen__sampler_find(name);
-	return sampler ? sampler->opts : NULL;
+	return entry_of(kind, name).opts;
 }
 
 PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
@@ -98,7 +74,8 @@ PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
 	if (!o || !o->name)
 		return PEN_ENOTFOUND;
 	pen__give(out, size,
-		  &(struct pen_option){ o->name, o->help, o->dflt, o->choices },
+		  &(struct pen_option){ o->name, o->help, o->dflt, o->choices,
+					pen__opt_type(o) },
 		  sizeof(struct pen_option));
 	return 0;
 }

@@ -1,8 +1,8 @@
 /*
  * The spec: every setting of a loader, checked as it is set. Settings with a
  * dot (store.direct=true) belong to an implementation that is chosen later, so
- * they are kept as text and checked by that implementation's option table when
- * it is opened.
+ * they are kept as text and checked against that implementation's option table
+ * when it is opened.
  */
 #include "engine/spec.h"
 
@@ -30,47 +30,47 @@ const struct pen_opt pen__spec_opts[] = {
 	{ .name = "format",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(format),
-	  .help = "what the files are; found by their suffix when not given" },
+	  .help = "file format (default: detected from the file names)" },
 	{ .name = "store",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(store),
 	  .dflt = "auto",
-	  .help = "how bytes are read; auto looks at sizes and page cache" },
+	  .help = "how bytes are read (auto = chosen by file sizes and page "
+		  "cache); see `penstock stores`" },
 	{ .name = "batch_size",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(batch_size),
 	  .dflt = "32",
 	  .min = 1,
 	  .max = 1 << 24,
-	  .help = "samples in a batch of this rank; the most, with "
-		  "batch_tokens; rows, with pack" },
+	  .help = "samples per batch on this rank (upper bound with "
+		  "batch_tokens; rows with pack)" },
 	{ .name = "batch_tokens",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(batch_tokens),
 	  .dflt = "0",
 	  .max = 1e15,
-	  .help = "a batch takes as many samples as fit: the sum of their "
-		  "lengths, padded the longest times their number; 0 = "
-		  "batch_size" },
+	  .help = "token budget of a batch: sum of sample lengths, with "
+		  "padding if padded (0 = use batch_size)" },
 	{ .name = "pack",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(pack),
 	  .dflt = "0",
 	  .max = 1 << 24,
-	  .help = "put several samples into rows of this length, batch_size "
-		  "rows a batch; 0 = no" },
+	  .help = "pack several samples into rows of this length, batch_size "
+		  "rows per batch (0 = off)" },
 	{ .name = "too_long",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(too_long),
 	  .dflt = "auto",
 	  .choices = too_long,
-	  .help = "a sample above batch_tokens: fail or comes alone (auto); "
-		  "above pack: fail (auto), cut or split it" },
+	  .help = "sample longer than batch_tokens: fail, or alone (auto); "
+		  "longer than pack: fail (auto), cut or split" },
 	{ .name = "epochs",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(epochs),
 	  .dflt = "1",
-	  .help = "passes over the data; 0 = without end" },
+	  .help = "passes over the data (0 = endless)" },
 	{ .name = "shuffle",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(shuffle),
@@ -78,194 +78,193 @@ const struct pen_opt pen__spec_opts[] = {
 	{ .name = "sampler",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(sampler),
-	  .help = "order of samples; see `penstock samplers`" },
+	  .help = "order of the samples; see `penstock samplers`" },
 	{ .name = "seed",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(seed),
 	  .dflt = "0",
-	  .help = "the order is a function of seed and epoch" },
+	  .help = "random seed; the order depends only on seed and epoch" },
 	{ .name = "threads",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(threads),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = PEN_MOST_THREADS,
-	  .help = "working threads; 0 = as many as CPUs" },
+	  .help = "worker threads (0 = one per CPU)" },
 	{ .name = "prefetch",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(prefetch),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = PEN_MOST_THREADS,
-	  .help = "batches prepared ahead; 0 = by size and memory" },
+	  .help = "prefetch depth in batches (0 = chosen by batch size and "
+		  "memory)" },
 	{ .name = "queue_depth",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(queue_depth),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 4096,
-	  .help = "reads in flight per thread, for store=uring; 0 = 32" },
+	  .help = "reads in flight per thread with store=uring (0 = 32)" },
 	{ .name = "memory",
 	  .type = PEN_OPT_SIZE,
 	  .off = OFF(memory),
 	  .dflt = "0",
-	  .help = "budget for batches and buffers; 0 = 1/4 of what is free" },
+	  .help = "memory budget for batches and buffers (0 = 1/4 of the "
+		  "available memory)" },
 	{ .name = "cache",
 	  .type = PEN_OPT_SIZE,
 	  .off = OFF(cache),
 	  .dflt = "0",
-	  .help = "a size: unpacked units (npz members, chunks) kept between "
-		  "batches, within the budget; `ddict`: what was read stays in "
-		  "memory, of all ranks of the job (cache.memory= and others, "
-		  "see `penstock stores`); or both, ddict,100MB" },
+	  .help = "SIZE to keep unpacked units, `ddict` to cache reads on all "
+		  "ranks (see `penstock stores`), or both: ddict,SIZE" },
 	{ .name = "tail",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(tail),
 	  .dflt = "auto",
 	  .choices = tails,
 	  .help = "last batch: keep it short, drop it, or pad it from the "
-		  "epoch's start; auto = keep, with ranks pad" },
+		  "start of the epoch (auto = keep; pad with ranks)" },
 	{ .name = "drop_last",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(drop_last),
 	  .dflt = "false",
-	  .help = "the same as tail=drop" },
+	  .help = "same as tail=drop" },
 	{ .name = "on_error",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(on_error),
 	  .dflt = "fail",
 	  .choices = policies,
-	  .help = "bad sample: stop, leave it out, or repeat a neighbour" },
+	  .help = "bad sample: fail, skip it, or substitute a neighbour" },
 	{ .name = "max_errors",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(max_errors),
 	  .dflt = "0",
-	  .help = "stop after this many bad samples; 0 = never" },
+	  .help = "stop after this many bad samples (0 = never)" },
 	{ .name = "shapes",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(shapes),
 	  .dflt = "auto",
 	  .choices = shapes,
-	  .help = "samples of different shape: ragged (auto) or padded" },
+	  .help = "layout of samples that differ in shape: ragged (auto) or "
+		  "padded" },
 	{ .name = "pad_to",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(pad_to),
 	  .dflt = "auto",
 	  .choices = pad_to,
-	  .help = "padded: up to the largest sample of the data, or of the "
-		  "batch; auto = data, with batch_tokens or sampler=bucket "
-		  "batch" },
+	  .help = "pad to the largest sample of the data or of the batch (auto "
+		  "= data; batch with batch_tokens or bucket)" },
 	{ .name = "pad_multiple",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(pad_multiple),
 	  .dflt = "1",
 	  .min = 1,
 	  .max = 1 << 20,
-	  .help = "padded: up to the next multiple of this" },
+	  .help = "round padded sizes up to a multiple of this" },
 	{ .name = "rank",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(rank),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 1 << 24,
-	  .help = "this process among the ranks; when not given, `penstock "
-		  "load` and Python take both from mpirun or srun" },
+	  .help = "rank of this process (default: `penstock load` and Python "
+		  "take rank and world from mpirun or srun)" },
 	{ .name = "world",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(world),
 	  .dflt = "1",
 	  .min = 1,
 	  .max = 1 << 24,
-	  .help = "ranks that share each global batch" },
+	  .help = "number of ranks that share each global batch" },
 	{ .name = "subset",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(subset),
-	  .help = "START:STOP[:STEP], or a file of ids or of a boolean mask "
-		  "(.npy, or text)" },
+	  .help = "samples to use: START:STOP[:STEP], or a file of ids or a "
+		  "boolean mask (.npy or text)" },
 	{ .name = "weights",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(weights),
-	  .help = "a weight per sample, for sampler=weighted: a file (.npy), "
-		  "field:NAME, or inverse:NAME, one over how many samples have "
-		  "the label" },
+	  .help = "weight per sample for sampler=weighted: a file (.npy), "
+		  "field:NAME, or inverse:NAME (1 / class count)" },
 	{ .name = "labels",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(labels),
-	  .help = "a class per sample, delivered as the field y and used by "
-		  "sampler=balanced: a file (.npy), field:NAME, or `folder`" },
+	  .help = "class per sample, delivered as field y and used by "
+		  "sampler=balanced: a file (.npy), field:NAME or `folder`" },
 	{ .name = "label_name",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(label_name),
-	  .help = "name of the field that labels= adds; y when not given" },
+	  .help = "name of the field added by labels= (default: y)" },
 	{ .name = "lengths",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(lengths),
-	  .help = "a length per sample, for batch_tokens and sampler=bucket: a "
-		  "file (.npy) or field:NAME; else that of the first field "
-		  "that varies" },
+	  .help = "length per sample for batch_tokens and bucket: a file "
+		  "(.npy) or field:NAME (default: first varying field)" },
 	{ .name = "reshuffle",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(reshuffle),
 	  .dflt = "true",
-	  .help = "another order every epoch; false: the first one's again" },
+	  .help = "use a new order in every epoch (false = repeat the first "
+		  "one)" },
 	{ .name = "epoch_batches",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(epoch_batches),
 	  .dflt = "0",
 	  .max = 1e15,
-	  .help = "an epoch ends after this many batches; 0 = with the data" },
+	  .help = "batches per epoch (0 = until the data ends)" },
 	{ .name = "batch_group",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(batch_group),
 	  .dflt = "0",
 	  .max = 1 << 24,
-	  .help = "an epoch has whole groups of so many batches, for "
-		  "accelerators that take them in turn; 0 = any number" },
+	  .help = "make the batches of an epoch a multiple of this, for "
+		  "accelerators that take turns (0 = off)" },
 	{ .name = "fields",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(fields),
-	  .help = "only these, x,y,...; the others are not delivered, and not "
-		  "read where the format can do without" },
+	  .help = "deliver only these fields (x,y,...); others are not read "
+		  "where the format allows it" },
 	{ .name = "take",
 	  .type = PEN_OPT_LIST,
 	  .off = OFF(take),
-	  .help = "deliver of each sample's largest field only so much, in "
-		  "this "
-		  "shape (3x224x224); zero-filled where it has less" },
+	  .help = "crop the largest field to this shape (3x224x224), "
+		  "zero-filled where a sample is smaller" },
 	{ .name = "cast",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(cast),
-	  .help = "type of the largest field's elements, as NumPy names it" },
+	  .help = "dtype of the largest field, as named by NumPy" },
 	{ .name = "decode",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(decode),
 	  .dflt = "true",
-	  .help = "false: bytes are read and dropped, batches are empty" },
+	  .help = "false = read and drop the bytes, deliver empty batches" },
 	{ .name = "read_size",
 	  .type = PEN_OPT_SIZE,
 	  .off = OFF(read_size),
 	  .dflt = "0",
 	  .max = 1e18,
-	  .help = "largest single read; 0 = whole units, or 1 MiB where the "
-		  "bytes are not kept" },
+	  .help = "largest single read in bytes (0 = entire units, or 1 MiB "
+		  "where the bytes are not kept)" },
 	{ .name = "index_cache",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(index_cache),
 	  .dflt = "auto",
-	  .help = "where the index is kept: auto (user cache), off, or a "
-		  "directory" },
+	  .help = "where the index is cached: auto (user cache directory), "
+		  "off, or a directory" },
 	{ .name = "mlock",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(mlock),
 	  .dflt = "false",
-	  .help = "lock batch memory" },
+	  .help = "lock batch memory into RAM" },
 	{ .name = "open_files",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(open_files),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 1 << 24,
-	  .help = "open files kept at most; 0 = by the process limit" },
+	  .help = "maximum number of files kept open (0 = from the process "
+		  "limit)" },
 	{ .name = NULL },
 };
 
@@ -309,7 +308,7 @@ PEN_API void pen_spec_free(struct pen_spec *s)
 	pen__free(s);
 }
 
-/* ddict, a size, or both */
+/* `ddict`, a size, or both. */
 static int set_cache(struct pen_spec *s, const char *value, struct pen_err *err)
 {
 	static const char word[] = "ddict";
@@ -322,17 +321,16 @@ static int set_cache(struct pen_spec *s, const char *value, struct pen_err *err)
 	if (size != value && *size == ',')
 		rc = pen__opt_set(pen__spec_opts, s, "cache", size + 1, err);
 	else if (size == value && pen__parse_size(value, &s->cache))
-		rc = pen__fail(
-			err, PEN_EINVAL, "cache",
-			"'%.100s' is neither a size, such as 512MiB, nor "
-			"ddict",
-			value);
+		rc = pen__fail(err, P_BAD_VALUE, "cache",
+			       "'%.100s' is not valid; use a size such as "
+			       "512MiB, `ddict`, or both: ddict,512MiB",
+			       value);
 	if (!rc)
 		s->tier = size != value;
 	return rc;
 }
 
-/* Adds 'format.join' where some format has the option join. */
+/* Appends "or 'format.join'" when some format has the option join. */
 static void add_home(char *text, size_t cap, const char *prefix,
 		     const char *key)
 {
@@ -341,7 +339,8 @@ static void add_home(char *text, size_t cap, const char *prefix,
 	snprintf(text + n, cap - n, "%s'%s%s'", n ? " or " : "", prefix, key);
 }
 
-/* Where it belongs, else what is spelled like it, else where all are. */
+/* Suggests where the option belongs, or a similar name, or the list of
+ * settings. */
 static int fail_unknown(const char *key, struct pen_err *err)
 {
 	const struct pen_format_ops *f = NULL;
@@ -367,20 +366,21 @@ static int fail_unknown(const char *key, struct pen_err *err)
 	if (sa)
 		add_home(home, sizeof(home), "sampler.", key);
 	if (home[0])
-		return pen__fail(err, PEN_EINVAL, key,
+		return pen__fail(err, P_UNKNOWN_NAME, key,
 				 "unknown setting; did you mean %s?", home);
 	for (const struct pen_opt *o = pen__spec_opts; o->name; o++)
 		names[n++] = o->name;
 	names[n] = NULL;
 	near = pen__nearest(key, names);
 	if (near)
-		return pen__fail(err, PEN_EINVAL, key,
+		return pen__fail(err, P_UNKNOWN_NAME, key,
 				 "unknown setting; did you mean '%s'?", near);
-	return pen__fail(err, PEN_EINVAL, key,
-			 "unknown setting; `penstock load --help` lists them");
+	return pen__fail(err, P_UNKNOWN_NAME, key,
+			 "unknown setting; see `penstock load --help`");
 }
 
-/* A setting for an implementation, or with "format." all of them, back. */
+/* A setting of an implementation. NULL resets it; "format." with NULL resets
+ * all settings of the format. */
 static int set_pair(struct pen_pairs *p, const char *key, const char *value,
 		    struct pen_err *err)
 {
@@ -423,7 +423,7 @@ PEN_API int pen_spec_set(struct pen_spec *s, const char *key, const char *value,
 	return pen__opt_set(pen__spec_opts, s, key, value, err);
 }
 
-/* A size with ddict before it, where that is asked for. */
+/* The size, preceded by "ddict," if a dictionary is requested. */
 static void get_cache(const struct pen_spec *s, char *buf, size_t cap)
 {
 	if (s->tier && !s->cache)
@@ -519,8 +519,8 @@ PEN_API int pen_spec_parse(struct pen_spec *s, const char *setting,
 	char key[128];
 
 	if (!eq || eq == setting || (size_t)(eq - setting) >= sizeof(key))
-		return pen__fail(err, PEN_EINVAL, setting,
-				 "is not a setting: write key=value");
+		return pen__fail(err, P_BAD_VALUE, setting,
+				 "not a setting; write it as key=value");
 	memcpy(key, setting, (size_t)(eq - setting));
 	key[eq - setting] = '\0';
 	return pen_spec_set(s, key, eq + 1, err);
@@ -532,7 +532,7 @@ PEN_API int pen_spec_add_path(struct pen_spec *s, const char *path,
 	char **paths, *copy;
 
 	if (!*path)
-		return pen__fail(err, PEN_EINVAL, "path", "is empty");
+		return pen__fail(err, P_BAD_VALUE, "path", "the path is empty");
 	paths = pen__realloc(s->paths, s->npaths + 1, sizeof(*paths));
 	if (!paths)
 		return pen__fail_nomem(err, path, sizeof(*paths));
@@ -594,8 +594,7 @@ PEN_API int pen_spec_copy(struct pen_spec **out, const struct pen_spec *from,
 
 	if (!s)
 		return pen__fail_nomem(err, "spec", sizeof(*s));
-	/* what is owned first becomes NULL, so that a failed copy can be
-	 * freed */
+	/* Clear owned pointers first, so that a failed copy can be freed. */
 	*s = *from;
 	s->take = (struct pen_opt_list){ NULL, 0 };
 	s->paths = NULL;

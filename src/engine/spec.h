@@ -24,7 +24,7 @@ enum pen_too_long {
 };
 enum pen_shapes { PEN_SHAPES_AUTO, PEN_SHAPES_RAGGED, PEN_SHAPES_PADDED };
 
-/* Ends indexing; NULL: nothing does. */
+/* Stops indexing when asked() returns true; asked is NULL when nothing does. */
 struct pen_stop {
 	int (*asked)(void *arg);
 	void *arg;
@@ -34,7 +34,7 @@ static inline bool pen__stopped(const struct pen_stop *s)
 	return s && s->asked && s->asked(s->arg);
 }
 
-/* Called for rows that were made; NULL: nothing is. */
+/* Called for rows that are complete; NULL if unused. */
 struct pen_row_hook {
 	void (*rows)(void *arg, uint32_t thread, uint32_t n);
 	void *arg;
@@ -45,20 +45,20 @@ struct pen_spec {
 	size_t npaths;
 	char *format, *store, *sampler, *shuffle;
 	uint64_t batch_size, epochs, seed;
-	bool batch_given; /* batch_size was set, and is not the default */
+	bool batch_given; /* batch_size was set explicitly */
 	uint64_t batch_tokens, pack, pad_multiple;
 	int too_long, pad_to;
 	int64_t threads, prefetch, queue_depth;
 	uint64_t memory, cache;
 	bool tier;	       /* cache=ddict */
 	bool ranked;	       /* rank or world was set */
-	struct pen_comm *comm; /* the caller's, for tier; NULL: our own */
+	struct pen_comm *comm; /* the caller's, for tier; NULL: open our own */
 	int tail, on_error, shapes;
 	bool drop_last, last_given;
 	uint64_t max_errors;
 	int64_t rank, world;
 	char *index_cache;
-	const struct pen_opt *cells; /* of a format of cells, if only these */
+	const struct pen_opt *cells; /* only formats with this option */
 	char *subset, *weights, *labels, *label_name, *lengths;
 	bool mlock;
 	bool decode, reshuffle;
@@ -68,7 +68,7 @@ struct pen_spec {
 	uint64_t open_files;
 	struct pen_pairs for_store, for_format, for_sampler, for_cache;
 	struct pen_pairs for_decode; /* FIELD=NAME:OPTIONS */
-	/* Not settings, and the caller's: pen_spec_on_stop() and the others. */
+	/* Not settings, and owned by the caller: pen_spec_on_stop() etc. */
 	struct pen_stop stop;
 	struct pen_row_hook hook;
 	struct pen_kept_index *kept;
@@ -76,13 +76,13 @@ struct pen_spec {
 
 extern const struct pen_opt pen__spec_opts[];
 
-/* Which sampler `sampler` and `shuffle` ask for together. */
+/* The sampler that `sampler` and `shuffle` together select. */
 const char *pen__spec_sampler(const struct pen_spec *);
-/* Do the settings of a loader go together? (spec_check.c) */
+/* Are the settings of a loader compatible? (spec_check.c) */
 int pen__spec_check(const struct pen_spec *, struct pen_err *);
-/* Those of store and cache, which a data set has as well. */
+/* The checks for store and cache, which also apply to a data set alone. */
 int pen__spec_check_parts(const struct pen_spec *, struct pen_err *);
-/* And with the store that is used? */
+/* Are they compatible with the store in use? */
 struct pen_store;
 int pen__spec_check_store(const struct pen_spec *, const struct pen_store *,
 			  struct pen_err *);

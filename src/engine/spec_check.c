@@ -1,8 +1,9 @@
 /*
- * Settings that exclude one another, or of which one needs another: what would
- * otherwise be taken and not done. Each message names both settings and what
- * to change. Only what a spec alone tells: plan_by_length.c looks at batches by
- * length, emit_crop.c at the data's fields.
+ * Settings that exclude one another, or that need another one: without these
+ * checks they would be accepted and ignored. Each message names both settings
+ * and what to change. Only checks that need nothing but the spec are here:
+ * plan_by_length.c checks batches by length, emit_crop.c the fields of the
+ * data.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,13 +25,12 @@ static int check_order(const struct pen_spec *s, struct pen_err *err)
 	by_name = pen__sampler_find(s->sampler);
 	if (!by_name || by_shuffle == by_name)
 		return 0;
-	/* true and false go with every sampler that does so */
+	/* true and false fit every sampler that shuffles, or does not */
 	if (by_shuffle && !pen__sampler_find(s->shuffle) &&
 	    by_shuffle->in_order == by_name->in_order)
 		return 0;
-	return pen__fail(err, PEN_EINVAL, "shuffle",
-			 "is %s, which contradicts sampler=%s: leave one of "
-			 "them out",
+	return pen__fail(err, P_CONFLICT, "shuffle",
+			 "shuffle=%s contradicts sampler=%s; omit one of them",
 			 s->shuffle, s->sampler);
 }
 
@@ -41,29 +41,28 @@ static int check_tail(const struct pen_spec *s, struct pen_err *err)
 	if (!s->last_given || s->tail == PEN_TAIL_AUTO ||
 	    s->drop_last == (s->tail == PEN_TAIL_DROP))
 		return 0;
-	return pen__fail(err, PEN_EINVAL, "drop_last",
-			 "is %s, which contradicts tail=%s: leave one of them "
-			 "out",
+	return pen__fail(err, P_CONFLICT, "drop_last",
+			 "drop_last=%s contradicts tail=%s; omit one of them",
 			 s->drop_last ? "true" : "false", names[s->tail]);
 }
 
-/* Numbers a sample that nothing would look at. */
+/* Numbers per sample that nothing would use. */
 static int check_numbers(const struct pen_spec *s, struct pen_err *err)
 {
 	const char *name = pen__spec_sampler(s);
 	const struct pen_sampler_ops *ops = pen__sampler_find(name);
 
 	if (!ops)
-		return 0; /* whoever opens it says so */
+		return 0; /* reported when the sampler is opened */
 	if (s->weights && !ops->by_weight)
-		return pen__fail(err, PEN_EINVAL, "weights",
-				 "has no effect with sampler=%s: give "
-				 "sampler=weighted, or leave it out",
+		return pen__fail(err, P_NO_EFFECT, "weights",
+				 "has no effect with sampler=%s; set "
+				 "sampler=weighted, or omit it",
 				 name);
 	if (s->lengths && !ops->by_length && !s->batch_tokens)
-		return pen__fail(err, PEN_EINVAL, "lengths",
-				 "has no effect: give batch_tokens= or "
-				 "sampler=bucket, or leave it out");
+		return pen__fail(err, P_NO_EFFECT, "lengths",
+				 "has no effect; set batch_tokens= or "
+				 "sampler=bucket, or omit it");
 	return 0;
 }
 
@@ -74,28 +73,28 @@ static int check_batches(const struct pen_spec *s, struct pen_err *err)
 						     : NULL;
 
 	if (pads && s->shapes != PEN_SHAPES_PADDED)
-		return pen__fail(err, PEN_EINVAL, pads,
-				 "has no effect without shapes=padded: give "
-				 "both, or leave it out");
+		return pen__fail(err, P_NO_EFFECT, pads,
+				 "has no effect without shapes=padded; set "
+				 "both, or omit it");
 	if (s->too_long != PEN_LONG_AUTO && !s->batch_tokens && !s->pack)
-		return pen__fail(err, PEN_EINVAL, "too_long",
+		return pen__fail(err, P_NO_EFFECT, "too_long",
 				 "has no effect without batch_tokens= or "
-				 "pack=: leave it out");
+				 "pack=; omit it");
 	if (s->max_errors && s->on_error == PEN_ON_FAIL)
-		return pen__fail(err, PEN_EINVAL, "max_errors",
+		return pen__fail(err, P_NO_EFFECT, "max_errors",
 				 "has no effect with on_error=fail, which "
-				 "stops at the first: give on_error=skip or "
-				 "on_error=substitute");
+				 "stops at the first error; set on_error=skip "
+				 "or on_error=substitute");
 	if (!s->decode && (s->take.n || s->cast))
-		return pen__fail(err, PEN_EINVAL, s->cast ? "cast" : "take",
+		return pen__fail(err, P_NO_EFFECT, s->cast ? "cast" : "take",
 				 "has no effect with decode=false, which "
-				 "delivers nothing: leave one of them out");
+				 "delivers no data; omit one of them");
 	if (!s->decode && s->for_decode.n)
-		return pen__fail(err, PEN_EINVAL, "decode",
-				 "is false, which delivers nothing, so "
-				 "decode.%.60s= has no effect: leave one of "
-				 "them out",
-				 s->for_decode.kv[0].key);
+		return pen__fail(
+			err, P_NO_EFFECT, "decode",
+			"decode=false delivers no data, so decode.%.60s= has "
+			"no effect; omit one of them",
+			s->for_decode.kv[0].key);
 	return 0;
 }
 
@@ -115,21 +114,22 @@ int pen__spec_check_parts(const struct pen_spec *s, struct pen_err *err)
 	const bool is_auto = !strcmp(s->store, "auto");
 
 	if (is_auto && s->for_store.n)
-		return pen__fail(err, PEN_EINVAL, "store",
-				 "is auto, so store.%s cannot be set: name a "
-				 "store as well (see `penstock stores`)",
+		return pen__fail(err, P_CONFLICT, "store",
+				 "store.%s cannot be set with store=auto; name "
+				 "a store as well (see `penstock stores`)",
 				 s->for_store.kv[0].key);
 	if (!is_auto && !pen__store_find(s->store))
-		return pen__fail(err, PEN_EINVAL, s->store,
-				 "is not a store here; see `penstock stores`");
+		return pen__fail(err, P_UNKNOWN_NAME, s->store,
+				 "unknown store; see `penstock stores`");
 	if (s->for_cache.n && !s->tier)
-		return pen__fail(err, PEN_EINVAL, "cache",
-				 "is not ddict, so cache.%s cannot be set: add "
-				 "cache=ddict",
-				 s->for_cache.kv[0].key);
+		return pen__fail(
+			err, P_MISSING_SETTING, "cache",
+			"cache.%s cannot be set without cache=ddict; add it",
+			s->for_cache.kv[0].key);
 	if (s->tier && !strcmp(s->store, "ddict"))
-		return pen__fail(err, PEN_EINVAL, "store",
-				 "is ddict, and so is cache: leave one out");
+		return pen__fail(err, P_CONFLICT, "store",
+				 "store=ddict and cache=ddict exclude one "
+				 "another; omit one of them");
 	return 0;
 }
 
@@ -139,11 +139,11 @@ int pen__spec_check_store(const struct pen_spec *s, const struct pen_store *st,
 	if (!strcmp(s->store, "auto") || st->under)
 		return 0;
 	if (s->queue_depth && (st->waits || st->lends))
-		return pen__fail(err, PEN_EINVAL, "queue_depth",
-				 "has no effect with store=%s, which has one "
-				 "read in flight a thread: give store=uring, "
-				 "or more threads=",
-				 st->ops->name);
+		return pen__fail(
+			err, P_NO_EFFECT, "queue_depth",
+			"has no effect with store=%s, which has one read in "
+			"flight per thread; use store=uring, or raise threads=",
+			st->ops->name);
 	return 0;
 }
 
@@ -153,7 +153,7 @@ static int try_store(const struct pen_spec *s, struct pen_err *err)
 	struct pen_store *st;
 	int rc;
 
-	/* a dictionary is that of a running job */
+	/* a dictionary belongs to a running job */
 	if (!strcmp(s->store, "auto") || !strcmp(s->store, "ddict"))
 		return 0;
 	rc = pen__store_open(&st, s->store, kv->kv, kv->n, err);
@@ -172,8 +172,8 @@ static int try_format(const struct pen_spec *s, struct pen_err *err)
 	int rc;
 
 	if (s->format && !ops)
-		return pen__fail(err, PEN_EINVAL, s->format,
-				 "is not a format; see `penstock formats`");
+		return pen__fail(err, P_UNKNOWN_NAME, s->format,
+				 "unknown format; see `penstock formats`");
 	rc = ops ? pen__format_open(&f, ops, s->for_format.kv, s->for_format.n,
 				    err)
 		 : 0;

@@ -1,8 +1,8 @@
 /* See unpack.h. */
 #include "engine/unpack.h"
 
-/* By way of memory that stays in the CPU's cache where that is possible: the
- * unit can turn out to be smaller than declared. */
+/* Unpacks through memory that stays in the CPU's cache, if possible: the unit
+ * may turn out to be smaller than declared. */
 static int unpack(struct pen_worker *w, struct pen_live *live,
 		  struct pen_span raw, struct pen_err *err)
 {
@@ -10,7 +10,7 @@ static int unpack(struct pen_worker *w, struct pen_live *live,
 	const bool direct = size > w->l->room_limit;
 	int rc = direct ? 0 : pen__block_reserve(&w->room, size);
 
-	/* what was there is gone when there is no more */
+	/* on failure the old block is gone */
 	pen__pool_account(w->l->pool, (int64_t)w->room.cap - (int64_t)cap);
 	if (rc)
 		return pen__fail_nomem(err, "unpacking", size);

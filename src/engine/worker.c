@@ -1,8 +1,8 @@
 /*
  * The workers. Each owns a queue into the store and a set of slots, one per
- * read in flight, and goes round: take tasks and issue reads while there are
- * free slots, then reap what is done and put it in place. With a synchronous
- * store a round is a group of reads followed by a group of copies, with an
+ * read in flight, and loops: it takes tasks and issues reads while slots are
+ * free, then reaps what has finished and puts it in place. With a synchronous
+ * store a round is a group of reads followed by a group of copies; with an
  * asynchronous one the queue never runs dry.
  */
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "engine/finish.h"
 #include "engine/plan.h"
 
-#define AHEAD 3 /* units asked for before they are put in place */
+#define AHEAD 3 /* units prefetched before they are put in place */
 /* Rounds in which a read is timed. */
 #define TIMED_FIRST 16
 #define TIMED_EVERY 8
@@ -26,7 +26,7 @@ const struct pen_meter *pen__worker_meter(const struct pen_loader *l,
 	return &l->worker[i].meter;
 }
 
-/* Lent memory is often far away: units are asked for some ahead. */
+/* Lent memory is often not in the CPU's cache: prefetches a few units ahead. */
 static int complete_all(void *arg)
 {
 	struct pen_worker *w = arg;
@@ -44,9 +44,9 @@ static int complete_all(void *arg)
 
 /*
  * Completion touches lent memory, and a mapping whose file has shrunk faults.
- * The read at hand then counts as failed and the others go on. What the fault
- * interrupted is a copy, a checksum or a format's emit(), none of which holds
- * anything.
+ * The current read then counts as failed and the others continue. What the
+ * fault interrupts (a copy, a checksum or a format's emit()) holds no
+ * resources.
  */
 static void complete_guarded(struct pen_worker *w)
 {
@@ -82,7 +82,7 @@ static void reap(struct pen_worker *w)
 				     w->nrounds % TIMED_EVERY == 0);
 }
 
-/* What the store had no room for; a synchronous one reads it here. */
+/* Resubmits what the store had no room for; a synchronous one reads here. */
 static void retry(struct pen_worker *w)
 {
 	uint64_t t0;
@@ -94,7 +94,7 @@ static void retry(struct pen_worker *w)
 	pen__stage_end(w, &w->meter.read_ns, t0);
 }
 
-/* Is one row at a time enough to do before it is passed on? */
+/* Is a single row enough work before it is passed on? */
 static bool slow_rows(const struct pen_loader *l)
 {
 	const uint64_t ns =
@@ -107,9 +107,9 @@ static bool room(const struct pen_worker *w)
 {
 	uint32_t need = w->f->units_per_sample;
 
-	/* A store that reads inside submit: pieces are best used at once, while
-	 * they are in the CPU's cache, and a row is not held back by the slow
-	 * read of the next one. */
+	/* With a store that reads inside submit, pieces are best used
+	 * immediately, while they are in the CPU's cache, and a row must not
+	 * wait for the slow read of the next one. */
 	if (w->inflight && w->q->st->waits &&
 	    (w->l->drops || w->l->pool->crop.on || slow_rows(w->l)))
 		return false;
@@ -118,8 +118,8 @@ static bool room(const struct pen_worker *w)
 	       (w->raw_bytes < w->l->raw_limit / 2 || !w->inflight);
 }
 
-/* Tells the planner how long rows take. Threads overwrite each other's mean,
- * which does no harm. */
+/* Reports to the planner how long rows take. Threads overwrite each other's
+ * mean, which is harmless. */
 static void tell_pace(struct pen_worker *w)
 {
 	atomic_uint_fast64_t *mean = &w->l->row_ns;
@@ -134,13 +134,13 @@ static void tell_pace(struct pen_worker *w)
 	w->rows_ns = w->nrows = 0;
 }
 
-/* Issues rows of the grain at hand while there is room. */
+/* Issues rows of the current grain while there is room. */
 static void issue_rows(struct pen_worker *w)
 {
 	struct pen_task *g = &w->rows;
 	const uint32_t first = g->first;
 
-	/* a read can take long: what is not begun when all stop is left */
+	/* on shutdown, drop rows whose reads have not been issued */
 	while (g->first < g->last && room(w) &&
 	       !atomic_load_explicit(&w->l->stopping, memory_order_relaxed))
 		pen__fetch_row(w, g->batch, g->first++);
@@ -175,8 +175,7 @@ static void do_plan(struct pen_worker *w, struct pen_task *t)
 	pen__stage_end(w, &w->meter.plan_ns, t0);
 }
 
-/* Rows of the grain at hand, or the read of a unit. Returns when it was done.
- */
+/* Issues rows of the current grain, or the read of a unit. Returns the time. */
 static uint64_t begin(struct pen_worker *w, struct pen_live *unit, uint64_t t0)
 {
 	const uint32_t before = w->inflight;
@@ -186,8 +185,8 @@ static uint64_t begin(struct pen_worker *w, struct pen_live *unit, uint64_t t0)
 		pen__fetch_unit(w, unit);
 	else
 		issue_rows(w);
-	/* rows out of units that are there take no read: all of it was making
-	 * them */
+	/* rows from units in memory take no read: all of the time went into
+	 * making them */
 	t1 = pen__stage_end(w,
 			    w->inflight == before && !w->stalled
 				    ? pen__making(w)
@@ -197,8 +196,8 @@ static uint64_t begin(struct pen_worker *w, struct pen_live *unit, uint64_t t0)
 	return t1;
 }
 
-/* Plans a batch, or copies rows out of lent memory: both are over at once.
- * False: the task is a read to begin. */
+/* Plans a batch, or copies rows from lent memory: both finish here. False: the
+ * task is a read to start. */
 static bool do_at_once(struct pen_worker *w, struct pen_task *t, unsigned lane)
 {
 	if (lane == PEN_LANE_PLAN) {
@@ -214,8 +213,8 @@ static bool do_at_once(struct pen_worker *w, struct pen_task *t, unsigned lane)
 	return false;
 }
 
-/* Takes work until the slots are used up or there is none. What a store that
- * reads inside submit has read is passed on before the next slow read. */
+/* Takes work until the slots are used up or there is none. What a store has
+ * read inside submit is passed on before the next slow read. */
 static void issue(struct pen_worker *w)
 {
 	uint64_t since = 0, now = 0;
@@ -247,7 +246,7 @@ static void issue(struct pen_worker *w)
 	}
 }
 
-/* What the kernel knows of a thread goes with it. */
+/* Saves the kernel's counters, which end with the thread. */
 static void pass_times(struct pen_worker *w)
 {
 	struct pen_thread_times t;
@@ -293,8 +292,8 @@ static int worker_init(struct pen_worker *w, struct pen_loader *l,
 	w->l = l;
 	w->f = l->ds->format;
 	w->nslots = l->depth > n ? l->depth : n;
-	/* A job under way has a slot at least, and one is begun only when n
-	 * slots are free: so many there can be at once. */
+	/* A job in progress has at least one slot, and one is started only if n
+	 * slots are free: this many can exist at a time. */
 	w->njobs = w->nslots - (n ? n - 1 : 0);
 	rc = pen__queue_open(&w->q, l->ds->store, w->nslots, err);
 	if (rc)

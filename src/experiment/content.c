@@ -1,14 +1,23 @@
 /*
- * What a batch holds, as one number that does not depend on the order of
- * samples or the size of batches. It reads every byte once, four words at a
- * time, so that it costs about what a model's first look would.
+ * A checksum of batches that does not depend on the order of samples or the
+ * batch size. It reads every byte once, four words at a time, which costs about
+ * as much as the first access of a model.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/rng.h"
 #include "experiment/experiment.h"
 
 #define ODD 0x9e3779b97f4a7c15u
+
+void pen__json_hex(struct pen_text *j, const char *key, uint64_t v)
+{
+	char hex[24];
+
+	snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)v);
+	pen__json_str(j, key, hex);
+}
 
 static uint64_t word(const uint8_t *p)
 {

@@ -1,7 +1,7 @@
 /*
- * Block sizes against speed, memory and how well batches are mixed. A block is
- * N chunks of C neighbouring rows whose rows are shuffled among themselves;
- * long chunks read fast, many chunks mix well, and both together take memory.
+ * Effect of the block size on speed, memory and shuffle quality. A block is N
+ * chunks of C neighbouring rows, shuffled together: long chunks read fast, many
+ * chunks mix well, and both need memory.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "report/chart.h"
 
 #define DEFAULT_GRID "65536 / [1,4096]"
-#define MOST_LOG2 12 /* of chunks a block: the far end of the colours */
+#define MOST_LOG2 12 /* chunks per block at the end of the colour scale */
 
 static const char *const methods[] = { "dense", "csr" };
 
@@ -24,8 +24,8 @@ struct grid {
 
 /* ---- runs ---- */
 
-/* A setup's value is the place of its block, its kind the method; -1: the
- * format has no choice. */
+/* The value of a setup is the index of its block, its kind the method; -1: the
+ * format has only one. */
 static const char *method_of(const struct pen_setup *s)
 {
 	return s->kind < 0 ? "as is" : methods[s->kind];
@@ -96,7 +96,7 @@ static int take(struct pen_session *r, const char *key, const char *value,
 	return 1;
 }
 
-/* Flags that are settings by another name, and the default grid. */
+/* Applies flags that are aliases of settings, and the default grid. */
 static int settle(struct pen_session *r, struct pen_err *err)
 {
 	static const char *const same[][2] = { { "-B", "batch_size" },
@@ -123,9 +123,9 @@ static int prepare(struct pen_session *r, struct pen_err *err)
 	int rc = settle(r, err);
 
 	if (!rc && pen__given(r, "--label") && pen__given(r, "--no-quality"))
-		rc = pen__fail(err, PEN_EINVAL, r->name,
-			       "--label contradicts --no-quality: leave one of "
-			       "them out");
+		rc = pen__fail(err, P_CONFLICT, r->name,
+			       "--label and --no-quality exclude each other; "
+			       "remove one of them");
 	if (!rc)
 		rc = pen__run_data(r, err);
 	for (size_t i = 0; !rc && i < g->n; i++)
@@ -141,7 +141,7 @@ static void close_grid(struct pen_session *r)
 	pen__free(((struct grid *)r->own)->list);
 }
 
-/* ---- in words ---- */
+/* ---- summary ---- */
 
 static double chunk_of(const struct pen_line *r)
 {
@@ -189,16 +189,14 @@ static bool census_only(const struct pen_variants *a,
 	return is_census(m->row);
 }
 
-static struct pen_ranking ranking(const char *what, const char *unit)
+static struct pen_ranking ranking(const char *what)
 {
 	return (struct pen_ranking){ .what = what,
 				     .key = "samples_per_s",
-				     .unit = unit,
 				     .with = "in",
 				     .also = "own_memory_bytes" };
 }
 
-/* Two rows of a batch from one chunk tell less than two from anywhere. */
 static void put_mixing(struct pen_text *t, const struct pen_variants *a,
 		       const struct pen_variant *m)
 {
@@ -210,17 +208,13 @@ static void put_mixing(struct pen_text *t, const struct pen_variants *a,
 			      pen__show_whole(batch).s);
 }
 
-/* Of those that are as fast as the best, who takes least memory, and whose
- * batches are mixed poorly? */
-static void put_alike(struct pen_text *t, const struct pen_variants *a,
-		      const struct pen_variant *best, const char *unit)
+/* Whether one of the fastest variants is poorly mixed. */
+static void put_poor(struct pen_text *t, const struct pen_variants *a)
 {
 	const struct pen_variant *poor = NULL;
 	struct pen_ranking c = ranking(
-		"Fastest with an n_eff of at least a quarter of the batch",
-		unit);
+		"Fastest with n_eff of at least a quarter of the batch");
 
-	pen__put_leanest(t, a, best);
 	for (size_t i = 0; i < a->n && !poor; i++)
 		if (a->v[i].alike && !well_mixed(a, &a->v[i]))
 			poor = &a->v[i];
@@ -233,11 +227,11 @@ static void put_alike(struct pen_text *t, const struct pen_variants *a,
 	pen__put_best(t, a, &c);
 }
 
-/* What others come with, beside the best. */
+/* The default of the Census loader, compared with the best. */
 static void put_census(struct pen_text *t, const struct pen_variants *a,
 		       const struct pen_variant *best)
 {
-	struct pen_ranking c = ranking("", "");
+	struct pen_ranking c = ranking("");
 	const struct pen_variant *m;
 
 	c.takes = census_only;
@@ -256,7 +250,7 @@ static void put_census(struct pen_text *t, const struct pen_variants *a,
 	pen__text_add(t, ".\n");
 }
 
-/* The shortest chunks, as the best has its batches. */
+/* The shortest chunks with the same method and cache as the best. */
 static void put_short(struct pen_text *t, const struct pen_variants *a,
 		      const struct pen_variant *best)
 {
@@ -277,8 +271,8 @@ static void put_short(struct pen_text *t, const struct pen_variants *a,
 	if (by.differs && by.share < 0)
 		pen__text_add(
 			t,
-			"Short chunks cost: with %s a chunk it is %s of the "
-			"best speed.\n",
+			"Short chunks are slow: with %s per chunk, the speed "
+			"is %s of the best.\n",
 			pen__show_counted((uint64_t)chunk_of(few->row), "row")
 				.s,
 			pen__show_share(1 + by.share).s);
@@ -286,18 +280,16 @@ static void put_short(struct pen_text *t, const struct pen_variants *a,
 
 static void words(struct pen_text *t, const struct pen_variants *a)
 {
-	const char *unit = pen__line_unit(a->row[0]);
-	struct pen_ranking c = ranking("Fastest", unit);
-	const struct pen_variant *best = pen__put_best(t, a, &c);
+	struct pen_ranking c = ranking("Fastest from the device");
+	const struct pen_variant *best = pen__rank(a, &c).best;
 
 	if (!best)
 		return;
-	put_alike(t, a, best, unit);
+	put_poor(t, a);
 	put_census(t, a, best);
 	put_short(t, a, best);
 	if (pen__line_true(best->row, "cold"))
 		return;
-	c = ranking("From the device, fastest", unit);
 	c.cold = true;
 	pen__put_best(t, a, &c);
 }
@@ -346,7 +338,7 @@ static void fill_mark(struct pen_mark *m, const struct pen_line *r, double most,
 	describe_run(r, m);
 }
 
-/* Large ones first, so that they do not cover small ones. */
+/* Large marks first, so that they do not cover small ones. */
 static int by_area(const void *a, const void *b)
 {
 	const struct pen_mark *x = a, *y = b;
@@ -356,7 +348,7 @@ static int by_area(const void *a, const void *b)
 	return (x->row > y->row) - (x->row < y->row);
 }
 
-/* A mark for each row that has both figures; how many. */
+/* Makes a mark for each row that has both figures; returns their number. */
 static size_t make_marks(const struct pen_group *g,
 			 double (*figure)(const struct pen_line *),
 			 struct pen_mark *m)
@@ -386,10 +378,10 @@ static bool better(const struct pen_mark *a, const struct pen_mark *than)
 	       (a->hollow == than->hollow ? a->y > than->y : than->hollow);
 }
 
-/* The setup that is fastest, when it is one beyond noise; else NULL. */
+/* The setup that is fastest beyond noise; NULL if there is none. */
 static const char *find_fastest(const struct pen_variants *a)
 {
-	const struct pen_ranking c = ranking("", "");
+	const struct pen_ranking c = ranking("");
 	const struct pen_ranked o = pen__rank(a, &c);
 
 	return o.nalike == 1 && o.n > 1 ? pen__line_text(o.best->row, "setup")
@@ -417,7 +409,7 @@ static void add_notes(const struct pen_group *g, struct pen_mark *m, size_t n,
 
 static void put_legend(struct pen_text *t)
 {
-	pen__text_add(t, "<ul class=\"legend\">\n<li>chunks a block: 1 <span "
+	pen__text_add(t, "<ul class=\"legend\">\n<li>chunks per block: 1 <span "
 			 "class=\"scale\" aria-hidden=\"true\">");
 	for (int i = 0; i <= MOST_LOG2; i++) {
 		const struct pen_colour c =
@@ -431,7 +423,7 @@ static void put_legend(struct pen_text *t)
 		"</span> 4,096</li>\n<li><svg viewBox=\"0 0 46 22\" "
 		"aria-hidden=\"true\"><circle cx=\"6\" cy=\"11\" r=\"4\" "
 		"fill=\"currentColor\"/><circle cx=\"30\" cy=\"11\" r=\"10\" "
-		"fill=\"currentColor\"/></svg>area: rows a "
+		"fill=\"currentColor\"/></svg>area: rows per "
 		"block</li>\n<li><svg viewBox=\"0 0 14 22\" "
 		"aria-hidden=\"true\"><circle cx=\"7\" cy=\"11\" r=\"6\" "
 		"fill=\"currentColor\"/></svg>dense</li>\n<li><svg viewBox=\"0 "
@@ -494,9 +486,9 @@ static int show(struct pen_text *t, const struct pen_variants *a,
 	static const struct plot speed = {
 		"speed",
 		"Speed against memory",
-		"Every mark is a run; up is faster, left is smaller. Rates are "
-		"of the whole run, with the first batch. Memory is the most "
-		"the process had, without pages of mapped files.",
+		"Every mark is a run; up is faster, left is smaller. Rates "
+		"cover the entire run, including the first batch. Memory is "
+		"the peak of the process without pages of mapped files.",
 		"peak memory",
 		pen__line_memory,
 		pen__show_bytes,
@@ -504,9 +496,9 @@ static int show(struct pen_text *t, const struct pen_variants *a,
 	static const struct plot mixing = {
 		"mixing",
 		"Speed against shuffle quality",
-		"Right is better mixed: n_eff is how many samples drawn at "
-		"random would vary as much as a batch does whose samples come "
-		"from common chunks. The most it can be is the batch size.",
+		"Right is better mixed: n_eff is the number of independent "
+		"samples that vary as much as a batch whose samples share "
+		"chunks. Its maximum is the batch size.",
 		"n_eff: effective samples in a batch",
 		n_eff_of,
 		pen__show_number,

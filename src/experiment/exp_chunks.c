@@ -1,8 +1,7 @@
 /*
- * What reading chunks of sparse rows costs, and what making something of them
- * adds. Four readers pass over the same rows, in order, shuffled inside chunks,
- * and shuffled as a whole. Their totals have to agree: no rate is shown
- * otherwise.
+ * Cost of reading chunks of sparse rows and of converting them. Four readers
+ * read the same rows in order, shuffled within chunks, and shuffled globally.
+ * Rates are shown only if their checksums agree.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static const char *const orders[] = { "none", "intra-chunk", "global" };
 
 /* ---- runs ---- */
 
-/* A setup's kind is its order, its value the reader. */
+/* The kind of a setup is its order, its value the reader. */
 static void head(struct pen_text *j, const struct pen_session *r,
 		 const struct pen_setup *s)
 {
@@ -68,9 +67,9 @@ static int prepare(struct pen_session *r, struct pen_err *err)
 	int rc = pen__run_data(r, err);
 
 	if (!rc && !r->shared->has_output)
-		rc = pen__fail(err, PEN_ENOTSUP, r->path,
-			       "format %s has no format.output=csr: "
-			       "read-chunks is for sparse rows",
+		rc = pen__fail(err, P_UNSUPPORTED_FEATURE, r->path,
+			       "the format '%s' has no format.output=csr; "
+			       "read-chunks needs sparse rows",
 			       r->shared->format);
 	for (size_t i = 0; !rc && i < NORDERS * NREADERS; i++)
 		if (pen__chosen(r, "-s", i / NREADERS) &&
@@ -87,8 +86,8 @@ static bool is_whole(const struct pen_line *r)
 	return pen__line_number(r, "n_rows") >= pen__line_number(r, "samples");
 }
 
-/* Who read the same rows has to agree on what they are. A part of all is
- * another one in another order. */
+/* Readers of the same rows must agree. A part of the rows depends on the
+ * order. */
 static void same_rows(const struct pen_line *r, char *buf, size_t cap)
 {
 	snprintf(buf, cap, "%s %s %s", pen__line_text(r, "n_rows"),
@@ -113,7 +112,7 @@ static void name(struct pen_variant *m)
 								: "");
 }
 
-/* A warm run, when there is one. */
+/* Prefers a warm run. */
 static const struct pen_variant *find(const struct pen_variants *a, int shuffle,
 				      const char *reader)
 {
@@ -133,7 +132,7 @@ static const struct pen_variant *find(const struct pen_variants *a, int shuffle,
 	return cold;
 }
 
-/* "alike" or "+12.3 %": what one takes compared with another. */
+/* The time of one compared with another: "no difference" or "+12.3 %". */
 static struct pen_shown more(const struct pen_variants *a,
 			     const struct pen_variant *m,
 			     const struct pen_variant *than)
@@ -141,7 +140,7 @@ static struct pen_shown more(const struct pen_variants *a,
 	const struct pen_change c = pen__change_of(a, than, m, "seconds");
 
 	return c.differs ? pen__show_change(c.share)
-			 : (struct pen_shown){ "alike" };
+			 : (struct pen_shown){ "no difference" };
 }
 
 static void words(struct pen_text *t, const struct pen_variants *a)
@@ -153,7 +152,7 @@ static void words(struct pen_text *t, const struct pen_variants *a)
 
 	if (!raw)
 		return;
-	pen__text_add(t, "%s %s in order, as they are: %s, %s a second.",
+	pen__text_add(t, "%s %s in order, not converted: %s, %s per second.",
 		      pen__show_whole(pen__line_number(raw->row, "n_rows")).s,
 		      pen__line_unit(raw->row),
 		      pen__shown_of(a, raw, "seconds").s,

@@ -1,10 +1,10 @@
 /*
- * The whole of a sequence job, as its authors' guide has it: DNA and RNA files
- * of several sizes go into a dictionary in memory, a vocabulary of 4-mers is
- * counted, and a Doc2Vec model is trained over them, for numbers of loader
- * threads and batch sizes. Waiting for data and computing are told apart.
- * Training is the example program, on the public API, in a process of its own;
- * an epoch that is not whole is an error of that program.
+ * A complete sequence job, as in the published guide: loads DNA and RNA files
+ * of several sizes into a dictionary in memory, counts a vocabulary of 4-mers,
+ * and trains a Doc2Vec model, with several numbers of loader threads and batch
+ * sizes. Waiting for data and computing are measured separately. The training
+ * is the example program, which uses the public API and fails on incomplete
+ * epochs.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #include "experiment/harness.h"
 #include "report/doc.h"
 
-#define MOST_FILES (3 * PEN_MOST_VALUES) /* of each kind, so many sizes */
+#define MOST_FILES (3 * PEN_MOST_VALUES) /* kinds x sizes */
 
-/* A file that is made: what it took to make it ready. */
+/* A generated file, and the time to prepare it. */
 struct seqs {
 	char name[48]; /* "dna 1MB" */
 	char path[4096], words[4096];
@@ -64,7 +64,7 @@ static int make_file(const struct pen_session *r, struct seqs *s,
 	return rc;
 }
 
-/* All sizes of a kind; they go by what was written. */
+/* Generates all sizes of a kind; files are named by the size as given. */
 static int make_files(struct pen_session *r, const char *kind,
 		      struct pen_err *err)
 {
@@ -88,9 +88,9 @@ static int make_files(struct pen_session *r, const char *kind,
 	return rc;
 }
 
-/* ---- one of them ---- */
+/* ---- one variant ---- */
 
-/* In the build's tree, or where it is installed. */
+/* In the build tree, or where it is installed. */
 static void find_program(char *path, size_t cap)
 {
 	static const char *const places[] = { "doc2vec",
@@ -180,7 +180,7 @@ static int run(struct pen_session *r, const struct pen_trial *t,
 	return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- all variants ---- */
 
 static void add(struct pen_session *r, size_t file)
 {
@@ -207,12 +207,11 @@ static void add(struct pen_session *r, size_t file)
 static int take(struct pen_session *r, const char *key, const char *value,
 		struct pen_err *err)
 {
-	(void)r;
 	if (key && !strcmp(key, "epochs"))
 		return 1;
-	return pen__fail(err, PEN_EINVAL, "",
-			 "bench dna makes its data, and takes no '%s%s%s'; "
-			 "epochs= is the one setting",
+	return pen__fail(err, P_CONFLICT, r->name,
+			 "'%s%s%s' does not apply: the data is generated, and "
+			 "the only setting is epochs=",
 			 key ? key : "", key ? "=" : "", value);
 }
 
@@ -223,8 +222,8 @@ static int prepare(struct pen_session *r, struct pen_err *err)
 	int rc;
 
 	if (!pen_spec_number(r->spec, "epochs"))
-		return pen__fail(err, PEN_EINVAL, r->name,
-				 "epochs=0 has no end");
+		return pen__fail(err, P_BAD_VALUE, r->name,
+				 "epochs=0 never ends; set a number of epochs");
 	snprintf(r->path, sizeof(r->path), "doc2vec");
 	rc = pen__run_rows_open(r, err);
 	if (!rc)
@@ -242,13 +241,13 @@ static void words(struct pen_text *t, const struct pen_variants *a)
 	const struct pen_variant *most = pen__variant_most(a, "n_sequences");
 	struct pen_ranking shortest = { .what = "Shortest epoch",
 					.key = "epoch_s",
-					.with = "with waits of",
+					.with = "including a wait of",
 					.also = "load_s" };
 
 	if (!most)
 		return;
 	shortest.group = most->group;
-	pen__text_add(t, "%s: %s are in the dictionary after %s.\n",
+	pen__text_add(t, "%s: %s loaded into the dictionary in %s.\n",
 		      most->group,
 		      pen__show_counted(
 			      (uint64_t)pen__median_of(a, most, "n_sequences"),

@@ -1,8 +1,8 @@
 /*
- * The same samples in every format that can hold them: bytes on disk, time to
- * the first batch, and rate in order and at random. What a loader delivers is
- * held against what was made; pictures that lose something by design are held
- * against themselves.
+ * The same samples in every format that supports them: bytes on disk, time to
+ * the first batch, and rate in order and in random order. The output is
+ * compared with the generated samples; lossy images are compared with one
+ * another.
  */
 #include <ftw.h>
 #include <stdio.h>
@@ -12,12 +12,12 @@
 #include "base/mem.h"
 #include "experiment/harness.h"
 
-enum { ANY, IMAGE, TABLE, TYPED }; /* what it holds; has to be told of a type */
+enum { ANY, IMAGE, TABLE, TYPED }; /* content; TYPED: needs dtype and shape */
 
 #define NFORMS 12
 static const struct {
 	const char *format, *file;
-	struct pen_opts_kv kv[4]; /* for writing; "@" stands for a shape */
+	struct pen_opts_kv kv[4]; /* for writing; "@": the chunk shape */
 	int holds;
 	bool lossy;
 } forms[NFORMS] = {
@@ -44,21 +44,21 @@ static const struct {
 };
 static const char *const orders[] = { "in order", "at random" };
 
-/* As they are called by --formats, in the same order. */
+/* The names of --formats have the same order. */
 static const char *name_of(const struct pen_session *r, size_t i)
 {
 	return pen__name(r, "--formats", i);
 }
 
 struct formats {
-	bool there[NFORMS];
+	bool written[NFORMS];
 	double bytes[NFORMS];
-	char why[256]; /* not */
+	char why[256]; /* not written */
 };
 
 /* ---- writing ---- */
 
-static double walked; /* bytes; nftw has no argument */
+static double walked; /* bytes; nftw() passes no argument */
 
 static int add_size(const char *path, const struct stat *st, int flag,
 		    struct FTW *ftw)
@@ -69,18 +69,7 @@ static int add_size(const char *path, const struct stat *st, int flag,
 	return 0;
 }
 
-static void put_shape(const struct pen_fresh *m, const char *before, char *buf,
-		      size_t cap)
-{
-	size_t at = (size_t)snprintf(buf, cap, "%s", before);
-
-	for (uint32_t i = 0; i < m->field.ndim && at < cap; i++)
-		at += (size_t)snprintf(buf + at, cap - at, "%s%lld",
-				       i || before[0] ? "x" : "",
-				       (long long)m->field.shape[i]);
-}
-
-/* Index files lie beside: a folder for each. */
+/* Each format has a directory, because index files are stored next to it. */
 static void form_path(const struct pen_session *r, size_t i, char *buf,
 		      size_t cap)
 {
@@ -116,15 +105,16 @@ static int write_form(struct pen_session *r, const void *arg,
 	struct pen_fresh_file f = { .format = forms[i].format };
 	struct formats *g = r->own;
 	struct pen_opts_kv kv[4];
-	char path[4096], shape[256], dir[4096], chunk[32];
+	char path[4096], shape[256], dir[4096], chunk[320];
 	int rc;
 
-	snprintf(chunk, sizeof(chunk), "%.0f", pen__number(r, "--chunk"));
-	put_shape(&r->made, chunk, shape, sizeof(shape));
+	pen__put_shape(&r->made.field, shape, sizeof(shape));
+	snprintf(chunk, sizeof(chunk), "%.0fx%s", pen__number(r, "--chunk"),
+		 shape);
 	while (f.nkv < 4 && forms[i].kv[f.nkv].key) {
 		kv[f.nkv] = forms[i].kv[f.nkv];
 		if (!strcmp(kv[f.nkv].value, "@"))
-			kv[f.nkv].value = shape;
+			kv[f.nkv].value = chunk;
 		f.nkv++;
 	}
 	f.kv = kv;
@@ -135,7 +125,7 @@ static int write_form(struct pen_session *r, const void *arg,
 		rc = write_samples(r, path, i, &f, err);
 	nftw(dir, add_size, 16, FTW_PHYS);
 	g->bytes[i] = walked;
-	g->there[i] = !rc;
+	g->written[i] = !rc;
 	snprintf(g->why, sizeof(g->why), "%s", rc ? err->msg : "");
 	return rc == PEN_ENOTSUP ? 0 : rc;
 }
@@ -148,13 +138,13 @@ static int write_one(struct pen_session *r, size_t i, struct pen_err *err)
 
 	snprintf(title, sizeof(title), "writing %s", name_of(r, i));
 	rc = pen__run_child(r, title, write_form, &i, err);
-	if (!rc && !g->there[i])
-		pen__text_add(&r->warnings, "penstock: %s left out: %s\n",
+	if (!rc && !g->written[i])
+		pen__text_add(&r->warnings, "penstock: %s: skipped: %s\n",
 			      name_of(r, i), g->why);
 	return rc;
 }
 
-/* ---- one of them ---- */
+/* ---- one variant ---- */
 
 static int run(struct pen_session *r, const struct pen_trial *t,
 	       struct pen_text *j, struct pen_err *err)
@@ -177,7 +167,7 @@ static int run(struct pen_session *r, const struct pen_trial *t,
 	int rc;
 
 	form_path(r, i, path, sizeof(path));
-	put_shape(&r->made, "", shape, sizeof(shape));
+	pen__put_shape(&r->made.field, shape, sizeof(shape));
 	pen__json_num(j, "disk_bytes", ((struct formats *)r->own)->bytes[i]);
 	pen__json_num(j, "made_bytes",
 		      (double)r->made.nsamples * (double)r->made.row);
@@ -186,9 +176,9 @@ static int run(struct pen_session *r, const struct pen_trial *t,
 	return rc;
 }
 
-/* ---- all of them ---- */
+/* ---- all variants ---- */
 
-/* Complex and 16-bit numbers have no place in a table of text. */
+/* A text table cannot store complex and 16-bit floating-point numbers. */
 static bool can_hold(const struct pen_session *r, size_t i)
 {
 	const enum pen_dtype d = r->made.field.dtype;
@@ -208,7 +198,7 @@ static void add(struct pen_session *r, int order)
 	for (size_t i = 0; i < NFORMS; i++) {
 		struct pen_setup *s;
 
-		if (!g->there[i])
+		if (!g->written[i])
 			continue;
 		s = pen__setup_add(r, name_of(r, i), orders[order], i);
 		s->kind = order;
@@ -229,9 +219,10 @@ static int prepare(struct pen_session *r, struct pen_err *err)
 		else if (can_hold(r, i))
 			rc = write_one(r, i, err);
 		else if (pen__given(r, "--formats"))
-			rc = pen__fail(err, PEN_EINVAL, r->name,
-				       "%s cannot hold %s %s", name_of(r, i),
-				       r->shape, r->dtype);
+			rc = pen__fail(
+				err, P_CANNOT_WRITE_THIS, r->name,
+				"the format '%s' cannot store samples of %s %s",
+				name_of(r, i), r->shape, r->dtype);
 	add(r, 0);
 	add(r, 1);
 	return rc;

@@ -1,6 +1,6 @@
 /*
- * Settings of a loader against rate, wait and memory: batches prepared ahead
- * and samples a batch. All variants deliver the same samples.
+ * Effect of the prefetch depth and the batch size on rate, wait time and
+ * memory. All variants deliver the same samples.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "experiment/harness.h"
 
-/* ---- batches ahead ---- */
+/* ---- prefetch depth ---- */
 
-/* A consumer that takes its time is what prefetching is for: one that asks at
- * once empties every queue. */
+/* Prefetching helps a consumer that needs time for each batch; one that does
+ * not empties any queue. */
 static int step(void *arg, const struct pen_batch *b, struct pen_err *err)
 {
 	const struct pen_session *r = arg;
@@ -48,8 +48,9 @@ static int run_ahead(struct pen_session *r, const struct pen_trial *t,
 static int prepare_ahead(struct pen_session *r, struct pen_err *err)
 {
 	if (pen__given(r, "--busy") && !(pen__number(r, "--step") > 0))
-		return pen__fail(err, PEN_EINVAL, r->name,
-				 "--busy has no effect without --step");
+		return pen__fail(
+			err, P_NO_EFFECT, r->name,
+			"--busy has no effect without --step; set --step");
 	pen__run_vary(r);
 	for (struct pen_setup *s = r->setup; s < r->setup + r->n; s++)
 		snprintf(s->check, sizeof(s->check), "step=%.0f%s",
@@ -58,32 +59,17 @@ static int prepare_ahead(struct pen_session *r, struct pen_err *err)
 	return pen__run_data(r, err);
 }
 
-/* Of those that are as good as the best, the one that takes least memory. */
-static void words_ahead(struct pen_text *t, const struct pen_variants *a)
-{
-	static const struct pen_ranking fastest = {
-		.what = "Fastest, by batches ahead",
-		.key = "samples_per_s",
-		.with = "in",
-		.also = "own_memory_bytes"
-	};
-	const struct pen_variant *best = pen__put_best(t, a, &fastest);
-
-	if (best)
-		pen__put_leanest(t, a, best);
-}
-
 struct pen_experiment pen__exp_prefetch = {
-	.kind = { .experiment = "prefetch", .words = words_ahead },
+	.kind = { .experiment = "prefetch" },
 	.prepare = prepare_ahead,
 	.run = run_ahead,
 };
 
-/* ---- samples a batch ---- */
+/* ---- batch size ---- */
 
 /*
- * Seconds of a batch = c + d x its samples, fitted so that all sizes have the
- * same say: residuals are relative.
+ * Fits seconds per batch = c + d x samples. Residuals are relative, so that all
+ * sizes have equal weight.
  */
 static bool fit(const struct pen_variants *a, double *c, double *d)
 {
@@ -120,14 +106,14 @@ static void words_size(struct pen_text *t, const struct pen_variants *a)
 		return;
 	if (c <= 0) {
 		pen__text_add(t,
-			      "A batch costs nothing that can be told from its "
-			      "samples' %s each.\n",
+			      "The cost per sample is %s; a cost per batch "
+			      "cannot be told from noise.\n",
 			      pen__show_time(d).s);
 		return;
 	}
-	pen__text_add(t, "A batch costs about %s, ", pen__show_time(c).s);
-	pen__text_add(t, "and each of its samples %s: ", pen__show_time(d).s);
-	pen__text_add(t, "from %s samples on, samples are most of it.\n",
+	pen__text_add(t, "A batch costs about %s ", pen__show_time(c).s);
+	pen__text_add(t, "plus %s per sample: ", pen__show_time(d).s);
+	pen__text_add(t, "from %s samples on, the samples cost more.\n",
 		      pen__show_whole(ceil(c / d)).s);
 }
 

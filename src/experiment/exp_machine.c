@@ -1,26 +1,205 @@
 /*
- * A machine that has less than one would like: files mapped, read by pread, and
- * read whole into memory, when there is less memory than data; and loading
- * beside a training step that wants the CPU, both alone and both together, with
- * another number of loader threads: who takes how much from whom.
+ * A machine with limited resources: files mapped, read with pread, and read
+ * entirely into memory, with less memory than data; and loading while a
+ * training step uses the CPU, each alone and both together, with several
+ * numbers of loader threads.
+ *
+ * A limit on address space does not limit mapped files, which count whether or
+ * not they are in memory. So a run either joins a cgroup with a limit, if one
+ * can be created, or drops the pages of the files each time it has delivered
+ * that many bytes: not a limit, but the same misses for data in random order.
+ * Only cgroup v2 with the memory controller is used.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/page_cache.h"
 #include "base/team.h"
 #include "experiment/harness.h"
 
-/* ---- little memory ---- */
+/* ---- a cgroup ---- */
+
+/* Limits the memory for files to `limit` bytes. */
+struct squeeze {
+	uint64_t limit;
+	char group[2100]; /* cgroup; "": pages are dropped instead */
+	const char *path; /* of the data: prefix of the mapped files */
+	const struct pen_dataset *ds;
+	uint64_t used, ndrops, drop_ns;
+};
+
+static bool read_word(const char *dir, const char *file, char *buf, size_t cap)
+{
+	char path[4400];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, buf, cap - 1);
+	close(fd);
+	if (n < 0)
+		return false;
+	buf[n] = '\0';
+	return true;
+}
+
+static bool write_word(const char *dir, const char *file, const char *word)
+{
+	char path[4400];
+	const size_t n = strlen(word);
+	bool ok;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ok = write(fd, word, n) == (ssize_t)n;
+	close(fd);
+	return ok;
+}
+
+/* The cgroup of this process, from the line "0::/path". */
+static bool own_group(char *dir, size_t cap)
+{
+	static const char *const mounts[] = { "/sys/fs/cgroup",
+					      "/sys/fs/cgroup/unified" };
+	char text[4096], *line;
+
+	if (!read_word("/proc/self", "cgroup", text, sizeof(text)))
+		return false;
+	line = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
+	if (!line)
+		return false;
+	line += *line == '\n' ? 4 : 3;
+	line[strcspn(line, "\n")] = '\0';
+	for (size_t i = 0; i < 2; i++) {
+		char all[1024];
+
+		snprintf(dir, cap, "%s%s", mounts[i], line);
+		if (read_word(dir, "cgroup.controllers", all, sizeof(all)))
+			return true;
+	}
+	return false;
+}
+
+static void squeeze_close(struct squeeze *q)
+{
+	if (q->group[0])
+		rmdir(q->group);
+	q->group[0] = '\0';
+}
+
+static bool squeeze_open(struct squeeze *q, const char *in)
+{
+	char dir[2048], down[1024], limit[32];
+
+	if (in)
+		snprintf(dir, sizeof(dir), "%s", in);
+	else if (!own_group(dir, sizeof(dir)))
+		return false;
+	/* a group without the memory controller cannot be limited */
+	if (!read_word(dir, "cgroup.subtree_control", down, sizeof(down)) ||
+	    !strstr(down, "memory"))
+		return false;
+	snprintf(q->group, sizeof(q->group), "%s/penstock.%ld", dir,
+		 (long)getpid());
+	snprintf(limit, sizeof(limit), "%llu", (unsigned long long)q->limit);
+	if (mkdir(q->group, 0755)) {
+		q->group[0] = '\0';
+		return false;
+	}
+	if (!write_word(q->group, "memory.max", limit)) {
+		squeeze_close(q);
+		return false;
+	}
+	(void)!write_word(q->group, "memory.swap.max", "0");
+	return true;
+}
+
+static int squeeze_enter(const struct squeeze *q, struct pen_err *err)
+{
+	char pid[32];
+
+	if (!q->group[0])
+		return 0;
+	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+	if (!write_word(q->group, "cgroup.procs", pid))
+		return pen__fail_sys(err, errno, q->group,
+				     "cannot join the cgroup");
+	return 0;
+}
+
+/* ---- dropping pages ---- */
+
+/* Releases the pages of mapped files whose names start with `path`. */
+static void unmap_pages(const char *path)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	const size_t n = strlen(path);
+	char line[4600];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		unsigned long long from, to;
+		const char *name = strchr(line, '/');
+
+		if (!name || strncmp(name, path, n) != 0 ||
+		    sscanf(line, "%llx-%llx", &from, &to) != 2)
+			continue;
+		madvise((void *)(uintptr_t)from, (size_t)(to - from),
+			MADV_DONTNEED);
+	}
+	if (f)
+		fclose(f);
+}
+
+static void drop(struct squeeze *q)
+{
+	const uint64_t start = pen__now_ns();
+	char path[4096];
+
+	unmap_pages(q->path);
+	for (uint64_t i = 0; i < pen_dataset_nobjects(q->ds); i++)
+		if (!pen_dataset_object(q->ds, i, path, sizeof(path), NULL))
+			pen__page_cache_drop(path);
+	q->ndrops++;
+	q->drop_ns += pen__now_ns() - start;
+	q->used = 0;
+}
+
+static int squeeze_batch(void *arg, const struct pen_batch *b,
+			 struct pen_err *err)
+{
+	struct squeeze *q = arg;
+
+	(void)err;
+	for (uint32_t i = 0; i < b->ntensors; i++)
+		q->used += b->tensors[i].nbytes;
+	if (!q->group[0] && q->used >= q->limit)
+		drop(q);
+	return 0;
+}
+
+/* ---- limited memory ---- */
 
 enum { MAPPED, PREAD, MEMORY, NWAYS };
 static const char *const ways[] = { "mmap", "pread", "in memory" };
 static const char *const stores[] = { "mmap", "posix", "ram" };
 
 struct mapping {
-	struct pen_squeeze q;
+	struct squeeze q;
 	char real[4096];
 };
 
@@ -31,11 +210,11 @@ static int run_mapped(struct pen_session *r, const struct pen_trial *t,
 	const struct pen_spec_change set[] = {
 		{ "store", stores[t->of->kind], 0 }, { .key = NULL }
 	};
-	struct pen_squeeze q = g->q;
-	/* cold, so that pages are this process's from the first on */
+	struct squeeze q = g->q;
+	/* cold, so that all pages are charged to this process */
 	struct pen_pass pass = { .content = true,
 				 .temper = PEN_COLD,
-				 .eat = pen__squeeze_batch,
+				 .eat = squeeze_batch,
 				 .arg = &q };
 	struct pen_dataset *ds;
 	int rc = pen_dataset_open(&ds, r->spec, err);
@@ -44,7 +223,7 @@ static int run_mapped(struct pen_session *r, const struct pen_trial *t,
 		return rc;
 	q.path = g->real;
 	q.ds = ds;
-	rc = pen__squeeze_enter(&q, err);
+	rc = squeeze_enter(&q, err);
 	if (!rc)
 		rc = pen__run_pass_with(r, t, &pass, set, j, err);
 	if (!rc) {
@@ -64,7 +243,7 @@ static int run_mapped(struct pen_session *r, const struct pen_trial *t,
 	return rc;
 }
 
-/* How memory is kept short, before any run. */
+/* Chooses how to limit memory, before the first run. */
 static int settle(struct pen_session *r, struct pen_err *err)
 {
 	const char *cgroup = pen__value(r, "--cgroup")->text;
@@ -72,28 +251,28 @@ static int settle(struct pen_session *r, struct pen_err *err)
 	struct mapping *g = r->own;
 
 	if (!realpath(pen_spec_path(r->spec, 0), g->real))
-		return pen__fail(err, PEN_EINVAL, r->name,
-				 "%s: one file or folder, please",
+		return pen__fail(err, P_BAD_VALUE, r->name,
+				 "'%s' is not a single file or directory",
 				 pen_spec_path(r->spec, 0));
 	g->q.limit = pen__given(r, "--limit")
 			     ? (uint64_t)pen__number(r, "--limit")
 			     : (uint64_t)r->shared->bytes / 2;
-	if (!evict && !pen__squeeze_open(&g->q, cgroup) && cgroup)
-		return pen__fail(err, PEN_EINVAL, r->name,
-				 "--cgroup: no group with a limit of memory "
-				 "can be made in %s",
+	if (!evict && !squeeze_open(&g->q, cgroup) && cgroup)
+		return pen__fail(err, P_BAD_VALUE, r->name,
+				 "--cgroup: cannot create a cgroup with a "
+				 "memory limit in '%s'",
 				 cgroup);
-	pen__text_add(&r->notes, "  %s for the %sfiles, ",
-		      pen__show_bytes((double)g->q.limit).s,
-		      g->q.group[0] ? "process and its " : "");
+	pen__text_add(&r->notes, "  Memory for the %sfiles: %s, ",
+		      g->q.group[0] ? "process and its " : "",
+		      pen__show_bytes((double)g->q.limit).s);
 	if (g->q.group[0])
-		pen__text_add(&r->notes, "held by a cgroup.\n");
+		pen__text_add(&r->notes, "enforced by a cgroup.\n");
 	else
-		pen__text_add(
-			&r->notes,
-			"not held%s: pages are dropped whenever\n  that much "
-			"was delivered; `in memory` is not limited at all.\n",
-			evict ? "" : ", for no cgroup can be made here");
+		pen__text_add(&r->notes,
+			      "not enforced%s: pages are dropped each\n  time "
+			      "that many bytes were delivered; `in memory` is "
+			      "not limited.\n",
+			      evict ? "" : " (cannot create a cgroup)");
 	return 0;
 }
 
@@ -119,7 +298,7 @@ static int prepare_mapped(struct pen_session *r, struct pen_err *err)
 
 static void close_mapped(struct pen_session *r)
 {
-	pen__squeeze_close(&((struct mapping *)r->own)->q);
+	squeeze_close(&((struct mapping *)r->own)->q);
 }
 
 static bool is_limited(const struct pen_variants *a,
@@ -132,7 +311,7 @@ static bool is_limited(const struct pen_variants *a,
 static void words_mapped(struct pen_text *t, const struct pen_variants *a)
 {
 	static const struct pen_ranking fastest = {
-		.what = "Fastest with little memory",
+		.what = "Fastest with limited memory",
 		.key = "samples_per_s_in_all",
 		.takes = is_limited
 	};
@@ -152,20 +331,20 @@ static void facts_mapped(struct pen_text *t, const struct pen_variants *a)
 		return;
 	if (!strcmp(pen__line_text(best->row, "limited_by"), "cgroup")) {
 		if (!in)
-			pen__text_add(t, "Reading all into memory does not fit "
-					 "into the limit.\n");
+			pen__text_add(t, "Reading all files into memory "
+					 "exceeds the limit.\n");
 		return;
 	}
 	pen__text_add(
 		t,
-		"Memory was not limited: pages were dropped after every %s "
-		"delivered.\n",
+		"Memory was not limited: pages were dropped each time %s had "
+		"been delivered.\n",
 		pen__show_bytes(pen__median_of(a, best, "limit_bytes")).s);
 	if (in && pen__median_of(a, in, "own_memory_bytes") >
 			  pen__median_of(a, in, "limit_bytes"))
 		pen__text_add(t,
-			      "`in memory` took %s, more than the limit: it "
-			      "could not have run.\n",
+			      "`in memory` used %s, more than the limit: it "
+			      "would have failed.\n",
 			      pen__shown_of(a, in, "own_memory_bytes").s);
 }
 
@@ -181,6 +360,69 @@ struct pen_experiment pen__exp_mmap = {
 
 /* ---- a busy CPU ---- */
 
+/* Threads that compute continuously, like a training step on the CPU, and count
+ * their work. They stay within the L1 cache: they compete for the CPU, not for
+ * memory. */
+struct busy {
+	struct pen_team *team;
+	atomic_uint_fast64_t done;
+	atomic_bool stop;
+	uint64_t start_ns;
+};
+
+#define NUMBERS 1024
+
+/* One unit of work: about 10 us. */
+static double piece(double seed)
+{
+	double v[NUMBERS], sum = 0;
+
+	for (int i = 0; i < NUMBERS; i++)
+		v[i] = seed + i;
+	for (int k = 0; k < 4; k++)
+		for (int i = 0; i < NUMBERS; i++) {
+			v[i] = v[i] * 0.999 + 0.5;
+			sum += v[i];
+		}
+	return sum;
+}
+
+static void work(void *arg, unsigned i)
+{
+	struct busy *b = arg;
+	double x = i;
+
+	while (!atomic_load_explicit(&b->stop, memory_order_relaxed)) {
+		x = fmod(piece(x), 7);
+		atomic_fetch_add_explicit(&b->done, 1, memory_order_relaxed);
+	}
+	/* keeps the compiler from removing the work */
+	if (x == 0.123)
+		atomic_fetch_add(&b->done, 1);
+}
+
+static int busy_start(struct busy *b, unsigned threads, struct pen_err *err)
+{
+	atomic_store(&b->done, 0);
+	atomic_store(&b->stop, false);
+	b->start_ns = pen__now_ns();
+	b->team = NULL;
+	return threads ? pen__team_start(&b->team, threads, "pen-busy", work, b,
+					 err)
+		       : 0;
+}
+
+static double busy_stop(struct busy *b)
+{
+	const double n = (double)atomic_load(&b->done);
+	const double s = (double)(pen__now_ns() - b->start_ns) / 1e9;
+
+	atomic_store(&b->stop, true);
+	pen__team_join(b->team);
+	b->team = NULL;
+	return s > 0 ? n / s : 0;
+}
+
 enum { WORK, LOADER, BOTH };
 
 static int work_alone(const struct pen_session *r, unsigned threads,
@@ -189,13 +431,13 @@ static int work_alone(const struct pen_session *r, unsigned threads,
 	const uint64_t ms = (uint64_t)pen__number(r, "--alone");
 	const struct timespec t = { (time_t)(ms / 1000),
 				    (long)(ms % 1000) * 1000000 };
-	struct pen_busy w;
-	int rc = pen__busy_start(&w, threads, err);
+	struct busy w;
+	int rc = busy_start(&w, threads, err);
 
 	if (rc)
 		return rc;
 	nanosleep(&t, NULL);
-	pen__json_num(j, "work_per_s", pen__busy_stop(&w));
+	pen__json_num(j, "work_per_s", busy_stop(&w));
 	return 0;
 }
 
@@ -213,19 +455,19 @@ static int run_beside(struct pen_session *r, const struct pen_trial *t,
 	const struct pen_spec_change set[] = {
 		{ "threads", NULL, t->of->value }, { .key = NULL }
 	};
-	struct pen_busy w;
+	struct busy w;
 	int rc;
 
 	pen__json_int(j, "busy_threads", busy);
 	pen__json_int(j, "loader_threads", t->of->value);
 	if (kind == WORK)
 		return work_alone(r, busy, j, err);
-	rc = pen__busy_start(&w, busy, err);
+	rc = busy_start(&w, busy, err);
 	if (rc)
 		return rc;
 	rc = pen__run_pass_with(r, t, NULL, set, j, err);
 	if (kind == BOTH)
-		pen__json_num(j, "work_per_s", pen__busy_stop(&w));
+		pen__json_num(j, "work_per_s", busy_stop(&w));
 	return rc;
 }
 
@@ -269,8 +511,8 @@ static void words_beside(struct pen_text *t, const struct pen_variants *a)
 		    isnan(pen__median_of(a, c, "samples_per_s")) || !was)
 			continue;
 		pen__text_add(t,
-			      "%s: of its rate the loader keeps %s, of its own "
-			      "the work %s.\n",
+			      "%s: the loader keeps %s of its rate, the work "
+			      "keeps %s of its own.\n",
 			      c->group,
 			      pen__part_of(a, was, c, "samples_per_s").s,
 			      pen__part_of(a, alone, c, "work_per_s").s);

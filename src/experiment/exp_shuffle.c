@@ -1,8 +1,8 @@
 /*
- * What an order costs and what it is worth: none, a copy that was shuffled
- * beforehand and is read in order, blocks, and all over. All are judged by the
- * same neighbours, by the number a sample had in the data as given: a copy that
- * is read in order is well mixed, but the same every epoch.
+ * Cost and quality of sample orders: none, a shuffled copy read in order,
+ * blocks, and a global shuffle. Quality is measured by the neighbours in the
+ * original data for all of them: a copy is well mixed, but in the same way
+ * every epoch.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +42,8 @@ static int copy_batches(struct pen_loader *l, FILE *raw, FILE *ids,
 		fwrite(b->ids, sizeof(*b->ids), b->nsamples, ids);
 		pen_batch_unref(b);
 		if (ferror(raw) || ferror(ids))
-			return pen__fail_sys(err, errno, "the copy",
-					     "cannot be written");
+			return pen__fail_sys(err, errno, "copy",
+					     "cannot write the shuffled copy");
 	}
 	return rc == PEN_END ? 0 : rc;
 }
@@ -51,50 +51,36 @@ static int copy_batches(struct pen_loader *l, FILE *raw, FILE *ids,
 static int copy_loaded(const struct pen_session *r, struct pen_loader *l,
 		       struct pen_err *err)
 {
-	const struct shuffle *g = r->own;
+	struct shuffle *g = r->own;
 	const struct pen_field *f = pen_dataset_field(pen_loader_dataset(l), 0);
 	struct pen_loader_info at;
 	FILE *raw = fopen(g->raw, "we"), *ids = fopen(g->ids, "we");
 	int rc;
 
+	snprintf(g->dtype, sizeof(g->dtype), "%s", pen_dtype_name(f->dtype));
+	pen__put_shape(f, g->shape, sizeof(g->shape));
 	pen_loader_get_info(l, &at, sizeof(at));
 	rc = pen__synth_space(r->folder, f->max_bytes * at.epoch_samples, err);
 	if (!rc && (!raw || !ids))
 		rc = pen__fail_sys(err, errno, r->folder,
-				   "no copy can be made there");
+				   "cannot create the shuffled copy");
 	if (!rc)
 		rc = copy_batches(l, raw, ids, err);
 	if (((raw && fclose(raw)) | (ids && fclose(ids))) && !rc)
-		rc = pen__fail_sys(err, errno, g->raw, "cannot be written");
+		rc = pen__fail_sys(err, errno, g->raw,
+				   "cannot write the shuffled copy");
 	return rc;
 }
 
-static void keep_shape(struct shuffle *g, const struct pen_field *f)
-{
-	size_t at = 0;
-
-	snprintf(g->dtype, sizeof(g->dtype), "%s", pen_dtype_name(f->dtype));
-	snprintf(g->shape, sizeof(g->shape), "1");
-	for (uint32_t i = 0; i < f->ndim && at < sizeof(g->shape); i++)
-		at += (size_t)snprintf(g->shape + at, sizeof(g->shape) - at,
-				       "%s%lld", i ? "x" : "",
-				       (long long)f->shape[i]);
-}
-
-/* Settings would change the copy once more when it is read. */
+/* Settings that change samples would apply twice, also when the copy is read.
+ */
 static bool can_copy(const struct pen_loader *l, const struct pen_spec *s)
 {
 	const struct pen_dataset *ds = pen_loader_dataset(l);
 
 	return pen_dataset_nfields(ds) == 1 &&
 	       pen_dataset_field(ds, 0)->layout == PEN_DENSE &&
-	       !pen__spec_has(s, "subset") && !pen__spec_has(s, "cast") &&
-	       !pen__spec_has(s, "take") && pen__spec_is(s, "world", "1") &&
-	       pen__spec_is(s, "decode", "true") &&
-	       pen__spec_is(s, "epoch_batches", "0") &&
-	       !pen__spec_is(s, "tail", "drop") &&
-	       pen__spec_is(s, "drop_last", "false") &&
-	       !pen__spec_is(s, "tail", "pad");
+	       pen__spec_whole(s) && pen__spec_unchanged(s);
 }
 
 static int copy_data(struct pen_session *r, const void *arg,
@@ -115,17 +101,15 @@ static int copy_data(struct pen_session *r, const void *arg,
 		return rc;
 	rc = pen_loader_open(&l, s, err);
 	g->none = !rc && !can_copy(l, s);
-	if (!rc && !g->none) {
-		keep_shape(g, pen_dataset_field(pen_loader_dataset(l), 0));
+	if (!rc && !g->none)
 		rc = copy_loaded(r, l, err);
-	}
 	g->copy_s = (double)(pen__now_ns() - start) / 1e9;
 	pen_loader_close(l);
 	pen_spec_free(s);
 	return rc;
 }
 
-/* Without a copy that order is left out. */
+/* Skips the order if the data cannot be copied. */
 static int make_copy(struct pen_session *r, struct pen_err *err)
 {
 	struct shuffle *g = r->own;
@@ -138,14 +122,15 @@ static int make_copy(struct pen_session *r, struct pen_err *err)
 				    err);
 	if (!rc && g->none)
 		pen__text_add(&r->warnings,
-			      "penstock: pre-shuffled left out: a copy is made "
-			      "of one dense field, whole and unchanged\n");
+			      "penstock: pre-shuffled: skipped: a copy needs "
+			      "data with one dense field, read completely and "
+			      "unchanged\n");
 	return rc;
 }
 
-/* ---- one of them ---- */
+/* ---- one variant ---- */
 
-/* Mapped, so that it is not counted as the loader's memory. */
+/* Mapped, so that it does not count as memory of the loader. */
 static int map_names(const struct shuffle *g, const uint64_t **out,
 		     struct pen_err *err)
 {
@@ -159,7 +144,7 @@ static int map_names(const struct shuffle *g, const uint64_t **out,
 	if (fd >= 0)
 		close(fd);
 	if (p == MAP_FAILED)
-		return pen__fail_sys(err, errno, g->ids, "cannot be read");
+		return pen__fail_sys(err, errno, g->ids, "cannot map the file");
 	*out = p;
 	return 0;
 }
@@ -211,7 +196,7 @@ static int prepare(struct pen_session *r, struct pen_err *err)
 			continue;
 		s = pen__setup_add(r, orders[i], "", (uint64_t)i);
 		s->kind = i;
-		/* a part of an epoch is another one in another order */
+		/* orders differ in the first batches of an epoch */
 		if (r->batches)
 			snprintf(s->check, sizeof(s->check), "%s", orders[i]);
 		if (i == BLOCK)
@@ -222,7 +207,7 @@ static int prepare(struct pen_session *r, struct pen_err *err)
 	return rc;
 }
 
-/* ---- in words ---- */
+/* ---- summary ---- */
 
 static void put_mixing(struct pen_text *t, const struct pen_variants *a,
 		       const struct pen_variant *m)
@@ -242,13 +227,13 @@ static void against(struct pen_text *t, const struct pen_variants *a,
 		return;
 	c = pen__change_of(a, none, m, "samples_per_s");
 	if (c.differs)
-		pen__text_add(t, "%s: %s of its rate", name,
+		pen__text_add(t, "%s: %s of that rate", name,
 			      pen__show_share(1 + c.share).s);
 	else
-		pen__text_add(t, "%s: a rate that is alike", name);
+		pen__text_add(t, "%s: no difference in rate", name);
 	put_mixing(t, a, m);
 	if (pen__median_of(a, m, "quality.neighbours_kept") > 0.5)
-		pen__text_add(t, ", but the same order every epoch");
+		pen__text_add(t, ", but in the same order every epoch");
 	pen__text_add(t, ".\n");
 }
 

@@ -1,10 +1,9 @@
 /*
- * Time to the first batch: by the number of files, with an index that has to be
- * made and with one that was kept; and in the middle of an epoch, where another
- * loader has to go on as the one that was interrupted would have, sample by
- * sample: restored from its state, by twice as many ranks of half the batch,
- * and by reading all up to there again, which is what loaders without a state
- * do.
+ * Time to the first batch: by number of files, with an index to build and with
+ * a cached one; and within an epoch, where a second loader must continue
+ * exactly like the interrupted one: restored from its state, restored on twice
+ * as many ranks with half the batch size, and by reading everything before that
+ * point again, as loaders without a state do.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 
 typedef unsigned long long ull;
 
-/* Two variants of a group, as a sentence: "%s ... %s ... %s". */
+/* A sentence on two variants of a group: "%s ... %s ... %s". */
 static void put_two(struct pen_text *t, const struct pen_variants *a,
 		    const struct pen_variant *m, const char *key,
 		    const char *const between[3], const struct pen_variant *o)
@@ -27,12 +26,12 @@ static void put_two(struct pen_text *t, const struct pen_variants *a,
 	pen__text_add(
 		t, "%s%s%s%s.\n", between[1], pen__shown_of(a, o, key).s,
 		between[2],
-		pen__change_of(a, m, o, key).differs ? "" : ", which is alike");
+		pen__change_of(a, m, o, key).differs ? "" : " (no difference)");
 }
 
 /* ---- start-up ---- */
 
-#define A_FOLDER 1000 /* files */
+#define PER_FOLDER 1000 /* files */
 
 static void dir_path(const struct pen_session *r, uint64_t files, char *buf,
 		     size_t cap)
@@ -48,11 +47,11 @@ static int make_file(const struct pen_session *r, const char *dir, uint64_t i,
 	int rc = 0;
 
 	/* padded, so that names sort as numbers do */
-	snprintf(path, sizeof(path), "%s/%06llu", dir, (ull)(i / A_FOLDER));
-	if (i % A_FOLDER == 0)
+	snprintf(path, sizeof(path), "%s/%06llu", dir, (ull)(i / PER_FOLDER));
+	if (i % PER_FOLDER == 0)
 		rc = pen__make_dirs(path, 0777, err);
 	snprintf(path, sizeof(path), "%s/%06llu/%03llu.npy", dir,
-		 (ull)(i / A_FOLDER), (ull)(i % A_FOLDER));
+		 (ull)(i / PER_FOLDER), (ull)(i % PER_FOLDER));
 	f.path = path;
 	return rc ? rc : pen__fresh_write(&r->made, &f, err);
 }
@@ -92,7 +91,7 @@ static int make_all(struct pen_session *r, const struct pen_taken *files,
 	return rc ? rc : pen_spec_set(r->spec, "format.samples", "file", err);
 }
 
-/* Opened once, so that the index is there. */
+/* Opens the data once to fill the index cache. */
 static int keep_index(struct pen_session *r, const struct pen_spec_change *set,
 		      struct pen_err *err)
 {
@@ -109,7 +108,7 @@ static int keep_index(struct pen_session *r, const struct pen_spec_change *set,
 	return rc;
 }
 
-/* Only the first batch is taken; it is held against what was made. */
+/* The expected sum of the first batch. */
 static int put_sum(const struct pen_session *r, uint64_t n, struct pen_text *j,
 		   struct pen_err *err)
 {
@@ -181,10 +180,8 @@ static int prepare_start(struct pen_session *r, struct pen_err *err)
 
 static void words_start(struct pen_text *t, const struct pen_variants *a)
 {
-	static const char *const between[] = {
-		": the first batch comes after ",
-		", and when the index was kept after ", ""
-	};
+	static const char *const between[] = { ": the first batch takes ",
+					       ", with a cached index ", "" };
 	const struct pen_variant *most = pen__variant_most(a, "n_files");
 	const char *group = most ? pen__line_text(most->row, "group") : "";
 	const struct pen_variant *of[] = {
@@ -199,7 +196,7 @@ static void words_start(struct pen_text *t, const struct pen_variants *a)
 		pen__text_add(
 			t,
 			i ? "%s with it.\n"
-			  : "Opening takes %s a file without an index, ",
+			  : "Opening takes %s per file without an index, ",
 			pen__show_time(pen__median_of(a, of[i], "open_s") /
 				       pen__median_of(a, of[i], "n_files"))
 				.s);
@@ -211,20 +208,20 @@ struct pen_experiment pen__exp_startup = {
 	.run = run_start,
 };
 
-/* ---- in mid-epoch ---- */
+/* ---- within an epoch ---- */
 
 #define FOLLOWING 8 /* batches that are compared, at most */
 
 enum { RESTORED, RANKS, AGAIN, NWAYS };
 static const char *const ways[] = { "restored", "on 2 ranks", "read again" };
 
-/* Some batches one after another: their samples in order, and those of each
- * batch in any order, for ranks have the samples of a batch dealt out. */
+/* Checksums of consecutive batches: of the samples in order, and of the samples
+ * of each batch in any order, because ranks share the samples of a batch. */
 struct trace {
 	uint64_t n, ordered, batched, sum;
 };
 
-struct going {	       /* on */
+struct resumed {
 	uint64_t k, n; /* batches before, and compared */
 	struct pen_state state;
 	double resume_s, open_s;
@@ -241,7 +238,7 @@ static void trace_batch(struct trace *t, uint64_t number,
 	t->sum += pen__content_batch(b, b->ids);
 }
 
-/* n batches into a trace (NULL: thrown away); *took: of the first. */
+/* Reads n batches into a trace (NULL: discards them); *took: of the first. */
 static int follow(struct pen_loader *l, uint64_t n, struct trace *t,
 		  uint64_t *took, struct pen_err *err)
 {
@@ -252,8 +249,8 @@ static int follow(struct pen_loader *l, uint64_t n, struct trace *t,
 		int rc = pen_loader_next(l, &b, err);
 
 		if (rc == PEN_END)
-			return pen__fail(err, PEN_EDATA, "resume",
-					 "the epoch ended early");
+			return pen__fail(err, P_DAMAGED, "resume",
+					 "the epoch ended too early");
 		if (rc)
 			return rc;
 		if (!i && took)
@@ -265,7 +262,7 @@ static int follow(struct pen_loader *l, uint64_t n, struct trace *t,
 	return 0;
 }
 
-static int go_on(struct going *g, const struct pen_spec *s, bool again,
+static int go_on(struct resumed *g, const struct pen_spec *s, bool again,
 		 struct trace *t, struct pen_err *err)
 {
 	struct pen_loader *l;
@@ -282,14 +279,14 @@ static int go_on(struct going *g, const struct pen_spec *s, bool again,
 	before = (double)(pen__now_ns() - start) / 1e9;
 	if (!rc)
 		rc = follow(l, g->n, t, &took, err);
-	/* ranks go on side by side: the slower one is what is waited for */
+	/* ranks run in parallel, so the slower one counts */
 	g->resume_s = fmax(g->resume_s, before + (double)took / 1e9);
 	pen_loader_close(l);
 	return rc;
 }
 
-/* Two ranks, each with its half of every batch. */
-static int go_on_ranks(const struct pen_session *r, struct going *g,
+/* Two ranks with half of every batch each. */
+static int go_on_ranks(const struct pen_session *r, struct resumed *g,
 		       struct trace *t, struct pen_err *err)
 {
 	const uint64_t half = pen_spec_number(r->spec, "batch_size") / 2;
@@ -313,8 +310,8 @@ static int go_on_ranks(const struct pen_session *r, struct going *g,
 	return rc;
 }
 
-/* The run that nothing interrupts; says how many batches there are. */
-static int reference(struct going *g, const struct pen_spec *s,
+/* The uninterrupted run; also sets the numbers of batches. */
+static int reference(struct resumed *g, const struct pen_spec *s,
 		     uint64_t percent, struct trace *t, struct pen_err *err)
 {
 	struct pen_loader *l;
@@ -324,7 +321,7 @@ static int reference(struct going *g, const struct pen_spec *s,
 	if (rc)
 		return rc;
 	all = pen_loader_nbatches(l);
-	/* a short last batch would be another one on two ranks */
+	/* a short last batch would differ on two ranks */
 	all -= all > 1;
 	g->k = all * percent / 100;
 	g->k = all && g->k >= all ? all - 1 : g->k;
@@ -338,7 +335,7 @@ static int reference(struct going *g, const struct pen_spec *s,
 	return rc;
 }
 
-static void put_result(struct pen_text *j, const struct going *g, bool ranks,
+static void put_result(struct pen_text *j, const struct resumed *g, bool ranks,
 		       const struct trace *want, const struct trace *got)
 {
 	pen__json_int(j, "batches_before", g->k);
@@ -349,7 +346,7 @@ static void put_result(struct pen_text *j, const struct going *g, bool ranks,
 	pen__json_hex(j, "expected_sum", want->sum);
 	if (got->n == want->n && (got->batched != want->batched ||
 				  (!ranks && got->ordered != want->ordered)))
-		pen__json_str(j, "wrong", "other samples, or another order");
+		pen__json_str(j, "wrong", "different samples or order");
 	pen__json_num(j, "open_s", g->open_s);
 	pen__json_num(j, "resume_s", g->resume_s);
 }
@@ -359,7 +356,7 @@ static int run_resume(struct pen_session *r, const struct pen_trial *t,
 {
 	const int way = t->of->kind;
 	struct trace want = { 0 }, got = { 0 };
-	struct going g = { 0 };
+	struct resumed g = { 0 };
 	int rc = reference(&g, r->spec, t->of->value, &want, err);
 
 	if (!rc)
@@ -393,24 +390,25 @@ static int prepare_resume(struct pen_session *r, struct pen_err *err)
 	if (!rc && !pen_spec_number(r->spec, "batch_tokens") &&
 	    !pen_spec_number(r->spec, "pack") &&
 	    r->shared->samples < (double)pen_spec_number(r->spec, "batch_size"))
-		rc = pen__fail(err, PEN_EINVAL, r->name,
-			       "%s are not one batch of %s: lower batch_size=",
-			       pen__show_counted((uint64_t)r->shared->samples,
-						 "sample")
-				       .s,
-			       pen__show_grouped(
-				       pen_spec_number(r->spec, "batch_size"))
-				       .s);
+		rc = pen__fail(
+			err, P_TOO_FEW_SAMPLES, r->name,
+			"%s do not fill one batch of %s; lower batch_size=",
+			pen__show_counted((uint64_t)r->shared->samples,
+					  "sample")
+				.s,
+			pen__show_grouped(
+				pen_spec_number(r->spec, "batch_size"))
+				.s);
 	return rc;
 }
 
 static void facts_resume(struct pen_text *t, const struct pen_variants *a)
 {
 	pen__text_add(t,
-		      "Exact: all batches compared have the same samples%s and "
-		      "content as without the interruption.\n",
+		      "Exact: all compared batches have the samples%s and "
+		      "content of the uninterrupted run.\n",
 		      pen__variant_find(a, "on 2 ranks", NULL)
-			      ? ", on two ranks as well,"
+			      ? " (also on two ranks)"
 			      : "");
 }
 

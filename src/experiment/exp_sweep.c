@@ -1,7 +1,7 @@
 /*
- * A grid of settings, every cell run several times in turns. A cell is
- * `penstock run` of a workload, or `penstock load` of data, in a process of its
- * own: what is measured is what a user gets.
+ * A grid of settings with several interleaved runs of every cell. A run is
+ * `penstock run` of a workload or `penstock load` of data in a separate
+ * process, so that it measures what a user gets.
  */
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ struct sweep {
 
 static int refuse(const char *what, const char *why, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EINVAL, "sweep", "'%.40s' %s", what, why);
+	return pen__fail(err, P_BAD_VALUE, "sweep", "'%.40s': %s", what, why);
 }
 
 /* "1,2,4" or "[64,4096]": values of an axis. */
@@ -50,9 +50,9 @@ static int add_axis(struct sweep *s, const char *key, const char *text,
 	const char *p = text + bracket, *end = text + n - bracket;
 
 	if (s->naxes == MOST_AXES)
-		return refuse(key, "is one list too many", err);
+		return refuse(key, "too many lists; the maximum is 16", err);
 	if (strlen(key) >= sizeof(x->key))
-		return refuse(key, "is no setting", err);
+		return refuse(key, "the name of the setting is too long", err);
 	snprintf(x->key, sizeof(x->key), "%s", key);
 	s->naxes++;
 	while (p <= end) {
@@ -60,9 +60,11 @@ static int add_axis(struct sweep *s, const char *key, const char *text,
 
 		len = p + len > end ? (size_t)(end - p) : len;
 		if (!len)
-			return refuse(key, "has an empty value", err);
+			return refuse(key, "the list has an empty value", err);
 		if (len > MOST_LENGTH || x->n == 256)
-			return refuse(key, "has too long or too many values",
+			return refuse(key,
+				      "the list has more than 256 values, or "
+				      "one longer than 255 bytes",
 				      err);
 		x->value[x->n] = pen__alloc(len + 1, 1);
 		if (!x->value[x->n])
@@ -71,8 +73,11 @@ static int add_axis(struct sweep *s, const char *key, const char *text,
 		p += len + 1;
 	}
 	s->ncells = (s->ncells ? s->ncells : 1) * x->n;
-	return s->ncells > MOST_CELLS ? refuse(key, "makes too many cells", err)
-				      : 0;
+	return s->ncells > MOST_CELLS
+		       ? refuse(key,
+				"the grid has more than 100,000 combinations",
+				err)
+		       : 0;
 }
 
 static int add_fixed(struct pen_session *r, const char *key, const char *value,
@@ -83,7 +88,7 @@ static int add_fixed(struct pen_session *r, const char *key, const char *value,
 
 	pen__text_add(&t, "%s%s%s", key ? key : "", key ? "=" : "", value);
 	if (s->nfixed + MOST_AXES + 16 > MOST_ARGS)
-		return refuse(value, "is one setting too many", err);
+		return refuse(value, "too many settings", err);
 	s->fixed[s->nfixed] = pen__strdup(t.p ? t.p : "");
 	pen__text_fini(&t);
 	if (!s->fixed[s->nfixed])
@@ -109,7 +114,7 @@ static int take(struct pen_session *r, const char *key, const char *value,
 	return 0;
 }
 
-/* Value of an axis in a cell: cells count like the digits of a number. */
+/* The value of an axis in a cell: cells are numbered in mixed radix. */
 static const char *value_of(const struct sweep *s, size_t cell, size_t axis)
 {
 	for (size_t i = s->naxes; i-- > axis + 1;)
@@ -117,7 +122,7 @@ static const char *value_of(const struct sweep *s, size_t cell, size_t axis)
 	return s->axis[axis].value[cell % s->axis[axis].n];
 }
 
-/* "threads=2 store=uring": what is varied. */
+/* The varied settings: "threads=2 store=uring". */
 static void describe(struct pen_session *r, const struct pen_setup *of,
 		     struct pen_trial *t)
 {
@@ -152,12 +157,12 @@ static int prepare(struct pen_session *r, struct pen_err *err)
 	const struct sweep *s = r->own;
 
 	if (!s->target)
-		return pen__fail(err, PEN_EINVAL, "sweep",
-				 "of what? name a workload or data");
+		return pen__fail(err, P_MISSING_SETTING, "sweep",
+				 "no target given; name a workload or a PATH");
 	if (!s->naxes)
-		return pen__fail(
-			err, PEN_EINVAL, "sweep",
-			"nothing varies; give a list, as threads=1,2,4");
+		return pen__fail(err, P_MISSING_SETTING, "sweep",
+				 "no setting has a list of values; write one "
+				 "such as threads=1,2,4");
 	r->mixed_order = true;
 	for (size_t i = 0; i < s->ncells; i++)
 		pen__setup_add(r, "", "", i);
@@ -217,15 +222,12 @@ static void put_figures(struct pen_text *j, bool workload,
 static int run(struct pen_session *r, const struct pen_trial *t,
 	       struct pen_text *j, struct pen_err *err)
 {
-	/* by exit code: what kind of failure it was */
-	static const int codes[] = { 0, PEN_ECLOSED, PEN_EINVAL, PEN_EDATA,
-				     PEN_EIO };
 	const struct sweep *s = r->own;
 	const bool workload = pen__names_workload(s->target);
 	const char *argv[MOST_ARGS + MOST_AXES + 8] = {
 		"", workload ? "run" : "load", s->target, "--json", "--quiet"
 	};
-	struct pen_doc d = { .name = "what the run printed" };
+	struct pen_doc d = { .name = "output of the run" };
 	struct pen_process p = { 0 };
 	char set[MOST_AXES][512];
 	size_t n = 5;
@@ -244,7 +246,7 @@ static int run(struct pen_session *r, const struct pen_trial *t,
 	rc = pen__process_doc(&p, argv, &d, err);
 	if (rc) {
 		snprintf(err->where, sizeof(err->where), "%.255s", t->setup);
-		return p.code > 0 && p.code < 5 ? codes[p.code] : rc;
+		return rc;
 	}
 	put_figures(j, workload, &d, &p);
 	pen__jdoc_close(&d.j);
@@ -268,11 +270,11 @@ static void words(struct pen_text *t, const struct pen_variants *a)
 		return;
 	c = pen__change_of(a, last, best, "samples_per_s");
 	if (c.differs)
-		pen__text_add(t, "The slowest (%s) has %s of that.\n",
+		pen__text_add(t, "The slowest (%s) reaches %s of that.\n",
 			      last->name, pen__show_share(1 / (1 + c.share)).s);
 	else if (!isnan(c.low))
-		pen__text_add(t, "The slowest is alike, too: nothing that was "
-				 "varied matters beyond noise.\n");
+		pen__text_add(t, "The slowest does not differ beyond noise: "
+				 "none of the varied settings matters.\n");
 }
 
 static void facts(struct pen_text *t, const struct pen_variants *a)
@@ -293,7 +295,7 @@ struct curve {
 	size_t n;
 };
 
-/* A place for another value of x; the others move on. */
+/* Inserts an empty entry. */
 static void make_room(struct curve *c, size_t at)
 {
 	double *const v[] = { c->x, c->y, c->low, c->high };
@@ -303,7 +305,7 @@ static void make_room(struct curve *c, size_t at)
 	c->n++;
 }
 
-/* The best rate with each value of a key; false: they are no numbers. */
+/* The best rate for each value of a key; false: the values are not numbers. */
 static bool curve_of(const struct pen_variants *a, const char *key,
 		     struct curve *out)
 {
@@ -336,7 +338,7 @@ static bool curve_of(const struct pen_variants *a, const char *key,
 	return out->n > 1;
 }
 
-/* A value that was set: its digits as they are. */
+/* A value of a setting, with all its digits. */
 static struct pen_shown show_value(double v)
 {
 	struct pen_shown s;
@@ -347,7 +349,7 @@ static struct pen_shown show_value(double v)
 	return s;
 }
 
-/* number: of the key; what others named it is no part of an id */
+/* number: of the key; the key itself may not be valid in an id */
 static void put_curve(struct pen_text *t, const struct pen_group *g,
 		      size_t number, const char *key, const struct curve *c)
 {
@@ -357,8 +359,8 @@ static void put_curve(struct pen_text *t, const struct pen_group *g,
 	struct pen_plot p = {
 		.id = id,
 		.title = title,
-		.about = "The best median of all settings with this value, "
-			 "from its lowest to its highest run.",
+		.about = "The best median of all combinations with this value; "
+			 "the line spans its lowest to highest run.",
 		.x = { key, show_value, 0 },
 		.y = { "samples/s", pen__show_count, 0 },
 		.x_at = c->x,

@@ -1,4 +1,4 @@
-/* Flags and settings of an experiment, by its description. */
+/* Parses flags and settings of an experiment by its description. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ bool pen__chosen(const struct pen_session *r, const char *flag, size_t i)
 
 /* ---- values ---- */
 
-/* As counts are written, or as C writes numbers: "10k", "1e6". */
+/* Accepts counts ("10k") and numbers of C ("1e6"). */
 static bool parse_number(const struct pen_flag *f, const char *word, double *v)
 {
 	uint64_t n;
@@ -93,12 +93,12 @@ static int refuse(const struct pen_session *r, const struct pen_flag *f,
 		 sizes ? pen__show_bytes(f->most).s
 		       : pen__show_whole(f->most).s);
 	if (f->many > 1)
-		return pen__fail(
-			err, PEN_EINVAL, r->name,
-			"%s: '%s' is not a list of %s from %.0f to %s, as %s",
-			f->name, text, what, f->least, most,
-			sizes ? "1MB,4MB" : "1,2,4");
-	return pen__fail(err, PEN_EINVAL, r->name,
+		return pen__fail(err, P_BAD_VALUE, r->name,
+				 "%s: '%s' is not a list of %s from %.0f to "
+				 "%s, such as %s",
+				 f->name, text, what, f->least, most,
+				 sizes ? "1MB,4MB" : "1,2,4");
+	return pen__fail(err, P_BAD_VALUE, r->name,
 			 "%s: '%s' is not a %s from %.0f to %s", f->name, text,
 			 sizes ? "size" : "number", f->least, most);
 }
@@ -136,12 +136,12 @@ static int refuse_name(const struct pen_session *r, const struct pen_flag *f,
 	for (size_t i = 0; f->names[i] && at < sizeof(all); i++)
 		at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s",
 				       i ? ", " : "", f->names[i]);
-	return pen__fail(err, PEN_EINVAL, r->name,
-			 "%s: there is no '%.*s', but %s", f->name, n, name,
-			 all);
+	return pen__fail(err, P_UNKNOWN_NAME, r->name,
+			 "%s: unknown name '%.*s'; choose from %s", f->name, n,
+			 name, all);
 }
 
-/* A name, or the first that begins so. */
+/* A name, or the first one with this prefix. */
 static int take_names(const struct pen_session *r, const struct pen_flag *f,
 		      const char *p, struct pen_taken *v, struct pen_err *err)
 {
@@ -177,7 +177,7 @@ static int take_time(const struct pen_flag *f, const char *text,
 	return rc;
 }
 
-/* Keys stand in JSON as they are. */
+/* Keys are written to JSON without escapes. */
 static int add_meta(struct pen_session *r, const char *text,
 		    struct pen_err *err)
 {
@@ -186,8 +186,10 @@ static int add_meta(struct pen_session *r, const char *text,
 	if (!n || !text[n] ||
 	    strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0"
 			 "123456789_-.") != n)
-		return pen__fail(err, PEN_EINVAL, "bench",
-				 "-M: '%s' is not KEY=VALUE", text);
+		return pen__fail(err, P_BAD_VALUE, "bench",
+				 "-M: '%s' is not KEY=VALUE; a KEY has "
+				 "letters, digits, '_', '-' and '.'",
+				 text);
 	pen__text_put(&r->meta, text, n);
 	pen__text_put(&r->meta, "", 1);
 	pen__text_put(&r->meta, text + n + 1, strlen(text + n + 1) + 1);
@@ -196,7 +198,7 @@ static int add_meta(struct pen_session *r, const char *text,
 
 /* ---- arguments ---- */
 
-/* What all have: a copy where it is used. */
+/* Copies the common flags into the session. */
 static void settle(struct pen_session *r)
 {
 	const char *text;
@@ -225,12 +227,13 @@ static int take_flag(struct pen_session *r, const char *key, const char *text,
 	int rc = 0;
 
 	if (!f)
-		return pen__fail(err, PEN_EINVAL, r->name, "no flag '%s'", key);
+		return pen__fail(err, P_UNKNOWN_NAME, r->name,
+				 "unknown flag '%s'", key);
 	if (!strcmp(key, "-M"))
 		return add_meta(r, text, err);
 	if (f->takes == PEN_TAKES_ANY)
 		return r->of->take(r, key, text, err);
-	/* what is given takes the place of the preset, not a place beside it */
+	/* a given value replaces the preset */
 	if (f->many == 1 || v->text == f->preset)
 		v->n = 0;
 	if (f->takes == PEN_TAKES_NAMES)
@@ -244,7 +247,7 @@ static int take_flag(struct pen_session *r, const char *key, const char *text,
 	return rc;
 }
 
-/* "key=" is the setting, "key*=" all that begin so, else it is a flag. */
+/* Whether a list of "key=", "key*=" (a prefix) and flags names this key. */
 static bool names(const char *list, const char *key)
 {
 	while (list && *list) {
@@ -265,13 +268,13 @@ static int check_choice(const struct pen_session *r, const char *key,
 
 	for (const struct pen_pair *p = r->of->sets; p->first; p++)
 		if (names(p->first, key))
-			return pen__fail(err, PEN_EINVAL, r->name,
-					 "%s%s is what the experiment sets%s%s",
+			return pen__fail(err, P_CONFLICT, r->name,
+					 "%s%s is set by the experiment%s%s",
 					 key, eq, p->second ? "; " : "",
 					 p->second ? p->second : "");
 	for (const struct pen_pair *p = r->of->refuses; p->first; p++)
 		if (names(p->first, key))
-			return pen__fail(err, PEN_EINVAL, r->name, "%s%s %s",
+			return pen__fail(err, P_CONFLICT, r->name, "%s%s %s",
 					 key, eq, p->second);
 	return 0;
 }
@@ -290,8 +293,10 @@ int pen__run_take(struct pen_session *r, const char *key, const char *value,
 	if (rc <= 0)
 		return rc;
 	if (!key && !strstr(r->of->args, "PATH"))
-		return pen__fail(err, PEN_EINVAL, r->name,
-				 "makes its own data; what is '%s'?", value);
+		return pen__fail(err, P_CONFLICT, r->name,
+				 "the experiment generates its own data; "
+				 "remove the PATH '%s'",
+				 value);
 	rc = key ? pen_spec_set(r->spec, key, value, err)
 		 : pen_spec_add_path(r->spec, value, err);
 	if (!rc && key)

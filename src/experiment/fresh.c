@@ -1,8 +1,8 @@
 /*
- * Data made for an experiment that was given none: samples that are a function
- * of the seed and their number, so that what a loader delivers can be held
- * against what was written. Bytes make pictures, smooth with some noise, since
- * noise alone is not what picture formats are for.
+ * Generated data for experiments without a PATH. A sample is a function of the
+ * seed and its number, so that the output of a loader can be checked. Bytes
+ * form smooth images with some noise, because image formats are not meant for
+ * pure noise.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,11 +22,14 @@ int pen__fresh_init(struct pen_fresh *m, const char *shape, const char *dtype,
 	if (!rc)
 		rc = pen__parse_dtype(dtype, &m->field.dtype, err);
 	if (!rc && (m->field.dtype == PEN_F80 || m->field.dtype == PEN_C160))
-		rc = pen__fail(err, PEN_ENOTSUP, dtype, "cannot be made");
+		rc = pen__fail(err, P_UNSUPPORTED_TYPE, dtype,
+			       "samples of this dtype cannot be generated");
 	if (!rc && (!pen__shape_bytes(m->field.shape, m->field.ndim,
 				      m->field.dtype, &m->row) ||
 		    !m->row || m->row > ((size_t)1 << 32)))
-		rc = pen__fail(err, PEN_EINVAL, shape, "is too large a sample");
+		rc = pen__fail(
+			err, P_BAD_VALUE, shape,
+			"a sample of this shape is empty or larger than 4 GiB");
 	snprintf(m->field.name, sizeof(m->field.name), "x");
 	return rc;
 }
@@ -40,7 +43,7 @@ bool pen__fresh_is_image(const struct pen_fresh *m)
 		(f->ndim == 3 && (f->shape[2] == 3 || f->shape[2] == 1)));
 }
 
-/* A slope across and down, and a little noise on it. */
+/* A gradient across and down, with a little noise. */
 static void smooth(const struct pen_fresh *m, uint64_t off, uint8_t *p,
 		   size_t n)
 {
@@ -56,8 +59,8 @@ static void smooth(const struct pen_fresh *m, uint64_t off, uint8_t *p,
 	}
 }
 
-#define EXACT (1u << 24) /* whole numbers a float has */
-#define MARK 4096	 /* the first value of a row is its number below */
+#define EXACT (1u << 24) /* integers that a float represents exactly */
+#define MARK 4096	 /* the first value of a row: its number modulo this */
 
 double pen__fresh_small(uint64_t i, uint64_t k)
 {

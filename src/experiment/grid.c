@@ -1,6 +1,6 @@
 /*
- * Block sizes as text. Sizes that do not divide are refused: a grid that
- * rounds would not measure what it says.
+ * Parses block sizes. Sizes that do not divide are refused: a rounded grid
+ * would not measure what its labels state.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@
 
 static int refuse(const char *text, const char *why, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EINVAL, text,
-			 "%s; a block is C, NxC, B/N or B/[lo,hi], as in "
-			 "2000x64 or 65536/[1,4096]",
+	return pen__fail(err, P_BAD_VALUE, text,
+			 "%s; write a block as C, NxC, B/N or B/[lo,hi], such "
+			 "as 2000x64 or 65536/[1,4096]",
 			 why);
 }
 
@@ -31,7 +31,7 @@ static int add(struct pen_block_sizes b, struct pen_block_sizes **list,
 		    (*list)[i].chunks == b.chunks)
 			return 0;
 	if (*n >= MAX_GRID)
-		return refuse(text, "more than 4,096 blocks", err);
+		return refuse(text, "there are more than 4,096 blocks", err);
 	more = pen__realloc(*list, *n + 1, sizeof(*more));
 	if (!more)
 		return pen__fail_nomem(err, text, sizeof(*more));
@@ -40,7 +40,7 @@ static int add(struct pen_block_sizes b, struct pen_block_sizes **list,
 	return 0;
 }
 
-/* A number of at least 1 up to one of `ends`; moves on to that. */
+/* Parses a positive number that ends at one of `ends`, and moves there. */
 static bool number(const char **s, const char *ends, uint64_t *out)
 {
 	const size_t n = strcspn(*s, ends);
@@ -62,7 +62,7 @@ static int add_split(uint64_t rows, uint64_t chunks,
 
 	if (rows % chunks) {
 		snprintf(why, sizeof(why),
-			 "%" PRIu64 " rows do not divide into %" PRIu64
+			 "%" PRIu64 " rows cannot be divided into %" PRIu64
 			 " chunks",
 			 rows, chunks);
 		return refuse(text, why, err);
@@ -80,11 +80,10 @@ static int add_range(uint64_t rows, const char *s,
 
 	if (!number(&s, ",", &lo) || *s++ != ',' || !number(&s, "]", &hi) ||
 	    strcmp(s, "]") != 0)
-		return refuse(text, "not understood", err);
+		return refuse(text, "not a valid block", err);
 	if ((lo & (lo - 1)) || (hi & (hi - 1)))
 		return refuse(text,
-			      "a range goes from one power of 2 to "
-			      "another",
+			      "a range must start and end with a power of 2",
 			      err);
 	for (uint64_t c = lo; !rc; c = lo < hi ? c * 2 : c / 2) {
 		rc = add_split(rows, c, list, n, text, err);
@@ -104,13 +103,13 @@ int pen__blocks_parse(const char *text, struct pen_block_sizes **list,
 
 	for (const char *c = text; *c; c++) {
 		if (at + 1 >= sizeof(buf))
-			return refuse("block", "too long", err);
+			return refuse("block", "the block is too long", err);
 		if (*c != ' ' && *c != '\t')
 			buf[at++] = *c;
 	}
 	buf[at] = '\0';
 	if (!number(&s, "x/", &a))
-		return refuse(text, "not understood", err);
+		return refuse(text, "not a valid block", err);
 	if (!*s)
 		return add((struct pen_block_sizes){ a, PEN_CENSUS_CHUNKS },
 			   list, n, text, err);
@@ -120,8 +119,8 @@ int pen__blocks_parse(const char *text, struct pen_block_sizes **list,
 		return number(&s, "", &b) && b <= MAX_ROWS / a
 			       ? add((struct pen_block_sizes){ b, a }, list, n,
 				     text, err)
-			       : refuse(text, "not understood", err);
+			       : refuse(text, "not a valid block", err);
 	if (!number(&s, "", &b))
-		return refuse(text, "not understood", err);
+		return refuse(text, "not a valid block", err);
 	return add_split(a, b, list, n, text, err);
 }

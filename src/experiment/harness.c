@@ -1,7 +1,7 @@
 /*
- * Trials of an experiment: every setup in turns, each in a child, a row of each
- * in a file of results. The parent has no threads and next to no memory, and
- * opens no data, so a plain fork is enough.
+ * Trials of an experiment: interleaved repeats of every setup, each in a child
+ * process that leaves a row in a file. The parent has no threads, uses little
+ * memory and opens no data, so a plain fork is enough.
  */
 #include "experiment/harness.h"
 
@@ -24,7 +24,6 @@ typedef unsigned long long ull;
 
 /* ---- opening and closing ---- */
 
-/* Memory that children share with us. */
 static void *share(size_t bytes)
 {
 	void *p = mmap(NULL, bytes + 1, PROT_READ | PROT_WRITE,
@@ -73,7 +72,6 @@ void pen__run_close(struct pen_session *r)
 		x->close(r);
 	if (r->folder[0])
 		pen__remove_tree(r->folder);
-	/* nothing came of it */
 	if (r->made_out && !r->nadded && !stat(r->out, &st) && !st.st_size)
 		unlink(r->out);
 	if (r->shared)
@@ -90,7 +88,7 @@ void pen__run_close(struct pen_session *r)
 	pen__free(r->value);
 }
 
-/* Before hours of runs: can rows be kept at all? */
+/* Checks before hours of runs that rows can be written. */
 int pen__run_rows_open(struct pen_session *r, struct pen_err *err)
 {
 	struct stat st;
@@ -100,7 +98,8 @@ int pen__run_rows_open(struct pen_session *r, struct pen_err *err)
 	fd = open(r->out, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0) {
 		r->made_out = false;
-		return pen__fail_sys(err, errno, r->out, "cannot be written");
+		return pen__fail_sys(err, errno, r->out,
+				     "cannot open the file of rows");
 	}
 	close(fd);
 	if (r->resume || r->of->kind.by)
@@ -123,9 +122,9 @@ int pen__run_folder(struct pen_session *r, struct pen_err *err)
 		return 0;
 	r->folder[0] = '\0';
 	return pen__fail_sys(err, errno, tmp,
-			     r->dir ? "no folder for data can be made there"
-				    : "no folder for data can be made there; "
-				      "TMPDIR names another place");
+			     r->dir ? "cannot create a directory for data"
+				    : "cannot create a directory for data; set "
+				      "TMPDIR to another directory");
 }
 
 /* ---- children ---- */
@@ -133,7 +132,7 @@ int pen__run_folder(struct pen_session *r, struct pen_err *err)
 struct call {
 	struct pen_session *r;
 	const char *title;
-	const struct pen_trial *trial; /* leaves a row, or: */
+	const struct pen_trial *trial; /* writes a row, or: */
 	pen_child_fn fn;
 	const void *arg;
 };
@@ -182,7 +181,8 @@ int pen__run_child(struct pen_session *r, const char *title, pen_child_fn fn,
 	const int rc = run_child(&c, &out, err);
 
 	if (rc == PEN_ENOMEM && !err->msg[0])
-		pen__fail(err, rc, title, "was killed: out of memory");
+		pen__fail(err, P_NO_MEMORY, title,
+			  "killed by the kernel: out of memory");
 	pen__text_fini(&out);
 	return rc;
 }
@@ -219,7 +219,7 @@ void pen__setup_text(const struct pen_session *r, struct pen_trial *t,
 				     t->cold ? "cold" : "warm");
 	va_list ap;
 
-	/* a setup too long is cut: such runs are then always done again */
+	/* a string that is too long is cut: --resume repeats such runs */
 	if (at >= cap)
 		return;
 	va_start(ap, fmt);
@@ -230,8 +230,7 @@ void pen__setup_text(const struct pen_session *r, struct pen_trial *t,
 		 r->settings.n ? " " : "", r->settings.n ? r->settings.p : "");
 }
 
-/* Is it run from a cold cache, or a warm one? i: twice its number, cold first.
- */
+/* Whether trial i runs; even trials of a setup are cold, odd ones warm. */
 static bool is_run(const struct pen_session *r, size_t i)
 {
 	const bool cold = i % 2 == 0;
@@ -264,7 +263,8 @@ static bool same(const struct pen_line *row, const char *key, const char *text)
 	return !strcmp(pen__line_text(row, key), text);
 }
 
-/* Where a variant is named by what varies alone: is the rest the same, too? */
+/* For kinds whose setup string holds only the varied settings: compares the
+ * rest. */
 static bool is_ours(const struct pen_session *r, const struct pen_line *row)
 {
 	return same(row, "experiment", r->of->kind.experiment) &&
@@ -298,7 +298,7 @@ const struct pen_line **pen__run_rows(struct pen_session *r, size_t *n)
 		pen__alloc(r->rows.n + 1, sizeof(const struct pen_line *));
 
 	*n = 0;
-	/* of those that are named by what varies, also of other values */
+	/* a sweep also shows rows of other values */
 	for (size_t k = 0; row && r->of->kind.by && k < r->rows.n; k++)
 		if (is_ours(r, &r->rows.row[k]))
 			row[(*n)++] = &r->rows.row[k];
@@ -385,7 +385,7 @@ static void put_head(const struct pen_session *r, const struct pen_trial *t,
 	if (!r->of->kind.by)
 		put_data(r, j);
 	pen__json_str(j, "settings", r->settings.n ? r->settings.p : "");
-	/* a sweep's are counted from 0 */
+	/* those of a sweep start at 0 */
 	pen__json_int(j, "repeat", t->repeat + !r->of->kind.by);
 	pen__json_bool(j, "cold", t->cold);
 	put_meta(r, j);
@@ -393,7 +393,6 @@ static void put_head(const struct pen_session *r, const struct pen_trial *t,
 	put_setup(r, t, j);
 }
 
-/* A row beside those of before. */
 static int keep(struct pen_session *r, struct pen_line *row,
 		struct pen_err *err)
 {
@@ -409,7 +408,7 @@ static int keep(struct pen_session *r, struct pen_line *row,
 	return 0;
 }
 
-/* In the child: the whole row. */
+/* In the child: writes the complete row. */
 static int run_row(struct pen_session *r, const struct pen_trial *t,
 		   struct pen_text *j, struct pen_err *err)
 {
@@ -426,7 +425,7 @@ static int run_row(struct pen_session *r, const struct pen_trial *t,
 	return rc;
 }
 
-/* A child that ran out of memory leaves a row with oom=true. */
+/* Adds a row with oom=true for a child that ran out of memory. */
 static int run_trial(struct pen_session *r, const struct pen_trial *t,
 		     struct pen_err *err)
 {
@@ -438,8 +437,7 @@ static int run_trial(struct pen_session *r, const struct pen_trial *t,
 
 	r->at++;
 	if (rc == PEN_ENOMEM) {
-		/* the others go on, but why memory was short is worth knowing
-		 */
+		/* the other setups still run */
 		if (err->msg[0] && r->on_error)
 			r->on_error(r, err);
 		pen__text_fini(&line);
@@ -452,12 +450,12 @@ static int run_trial(struct pen_session *r, const struct pen_trial *t,
 	if (!rc)
 		rc = pen__lines_append(r->out, &line, err);
 	if (!rc && !pen__line_parse(&row, line.p, line.n, &nomem))
-		rc = pen__fail_nomem(err, t->title, line.n); /* it is kept */
+		rc = pen__fail_nomem(err, t->title, line.n); /* row written */
 	if (!rc) {
 		r->nadded++;
 		rc = keep(r, &row, err);
 		if (!rc && r->on_row)
-			r->on_row(r, &r->rows.row[r->rows.n - 1], &line);
+			r->on_row(r, &line);
 	} else if (rc < 0 && t->of->may_fail) {
 		if (r->on_error)
 			r->on_error(r, err);
@@ -468,17 +466,14 @@ static int run_trial(struct pen_session *r, const struct pen_trial *t,
 	return rc;
 }
 
-/* ---- in turns ---- */
+/* ---- turns ---- */
 
-/* Once over all, so that none pays for being first. One run alone has nothing
- * to be compared with, and what is cold is cold every time; what fails will
- * fail again, and be told then. */
+/* Runs every warm setup once, so that none is slow for being first; not for
+ * single runs, which are not compared. Errors are reported by the next run. */
 static int warm_up(struct pen_session *r)
 {
-	struct pen_others others;
 	int rc = 0;
 
-	pen__others_start(&others);
 	for (size_t i = 1; r->repeats > 1 && rc != PEN_END && i < 2 * r->n;
 	     i += 2) {
 		const struct pen_trial t = trial_of(r, i, 0);
@@ -489,12 +484,10 @@ static int warm_up(struct pen_session *r)
 
 		if (!is_run(r, i) || (r->resume && is_done(r, &t, r->repeats)))
 			continue;
-		snprintf(title, sizeof(title), "warming up, %.90s", t.title);
+		snprintf(title, sizeof(title), "warm-up, %.90s", t.title);
 		rc = run_child(&c, &line, &err);
 		pen__text_fini(&line);
 	}
-	if (r->on_others)
-		r->on_others(r, &others);
 	return rc == PEN_END ? rc : 0;
 }
 
@@ -534,7 +527,7 @@ int pen__run_all(struct pen_session *r, struct pen_err *err)
 		r->ntrials += is_run(r, i) ? r->repeats : 0;
 	rc = warm_up(r);
 	r->start_ns = pen__now_ns();
-	/* repeats outside: what the machine does meanwhile hits all alike */
+	/* interleaved, so that other load on the machine affects all alike */
 	for (unsigned i = 0; !rc && i < r->repeats; i++)
 		rc = turn(r, i, err);
 	return rc;

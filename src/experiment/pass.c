@@ -1,7 +1,7 @@
 /*
- * One pass over a data set, timed batch by batch as a training job would see
- * it. The clock runs from the start of the workers; what the consumer does
- * with a batch (counting how well it is mixed, converting it) is inside.
+ * One pass over a data set, timed batch by batch from the point of view of a
+ * training job. The clock starts with the workers and includes the work of the
+ * consumer (measuring the mixing, converting).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void read_through(const char *path, void *buf, size_t cap)
 	close(fd);
 }
 
-/* Files of more than half the memory would only push one another out. */
+/* Files larger than half the memory would evict one another. */
 static void warm_up(const struct pen_dataset *ds)
 {
 	struct pen_dataset_info info;
@@ -56,7 +56,7 @@ static void cool_down(const struct pen_dataset *ds)
 			pen__page_cache_drop(path);
 }
 
-/* Before the loader is opened, because that is when a store is chosen. */
+/* Before the loader is opened, because opening chooses the store. */
 static int set_temper(const struct pen_pass *p, struct pen_err *err)
 {
 	struct pen_dataset *ds;
@@ -77,10 +77,10 @@ static int set_temper(const struct pen_pass *p, struct pen_err *err)
 
 /* ---- memory ---- */
 
-#define LOOK_NS 1000000 /* no more often than this */
-#define LEAST_BLOCKS 10 /* that a rate without the first batch is told of */
+#define LOOK_NS 1000000 /* between samples of memory */
+#define LEAST_BLOCKS 10 /* for a rate without the first batch */
 
-/* Resident pages that belong to no file. */
+/* Resident pages that do not belong to a file. */
 static uint64_t own_memory(int fd)
 {
 	unsigned long long size, resident, shared;
@@ -129,7 +129,7 @@ static int keep_time(struct pen_pass *p, uint64_t ns)
 	return 0;
 }
 
-/* The batch with the names its samples go by. */
+/* The batch with the sample numbers to report. */
 static int name_batch(struct pen_pass *p, const struct pen_batch *b,
 		      struct pen_batch *to, struct pen_err *err)
 {
@@ -158,7 +158,6 @@ static int take_batch(struct pen_pass *p, struct pen_quality *q,
 
 	if (rc)
 		return rc;
-
 	if (!p->nbatches)
 		p->first_samples = b->nsamples;
 	p->nsamples += b->nsamples;
@@ -223,8 +222,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The first batch waits for the first block and is told apart, so it is in
- * none of these. */
+/* Excludes the first batch, which waits for the first block and is reported
+ * separately. */
 static void sum_up_times(struct pen_pass *p)
 {
 	uint64_t *v = p->batch_ns + 1, all = 0, slow = 0;
@@ -272,7 +271,7 @@ static int run_open(struct pen_pass *p, struct pen_loader *l,
 		if (!rc && p->quality_chunk)
 			set.chunk = p->quality_chunk;
 		if (p->names)
-			set.mixed = NULL; /* ids are of another order */
+			set.mixed = NULL; /* ids refer to another order */
 		if (!rc)
 			rc = pen__quality_new(&q, &set, err);
 	}
@@ -297,10 +296,10 @@ int pen__check_any(const struct pen_loader *l, struct pen_err *err)
 	if (i.world > 1)
 		snprintf(ranks, sizeof(ranks), " for each of %llu ranks",
 			 (unsigned long long)i.world);
-	return pen__fail(err, PEN_EINVAL, "batch_size",
-			 "too few samples (%s) for one batch%s, and "
-			 "drop_last=true (tail=drop) drops what does not fill "
-			 "one: lower batch_size=, or give tail=keep",
+	return pen__fail(err, P_TOO_FEW_SAMPLES, "batch_size",
+			 "%s samples do not fill one batch%s, and "
+			 "drop_last=true (tail=drop) drops incomplete batches; "
+			 "lower batch_size= or set tail=keep",
 			 pen__show_grouped(i.epoch_samples).s, ranks);
 }
 
@@ -369,8 +368,8 @@ void pen__pass_json(struct pen_text *j, const struct pen_pass *p)
 	pen__json_num(j, "first_batch_s", p->first_s);
 	pen__json_num(j, "seconds", p->seconds);
 	pen__json_num(j, "samples_per_s", per_second(n, p->seconds));
-	/* while the first batch is waited for, the rest of its block is loaded:
-	 * of a few blocks what is left says nothing */
+	/* the wait for the first batch also loads the rest of its block, so
+	 * the rate after it needs several blocks */
 	if (p->nbatches >= LEAST_BLOCKS &&
 	    p->nsamples / LEAST_BLOCKS >= p->window)
 		pen__json_num(j, "samples_per_s_rest",
@@ -393,11 +392,7 @@ void pen__pass_json(struct pen_text *j, const struct pen_pass *p)
 		pen__json_num(j, "slow_tenth_share", p->slow_share);
 	}
 	if (p->content) {
-		char hex[24];
-
-		snprintf(hex, sizeof(hex), "%016llx",
-			 (unsigned long long)p->content_sum);
-		pen__json_str(j, "content_sum", hex);
+		pen__json_hex(j, "content_sum", p->content_sum);
 		pen__json_int(j, "n_skipped", p->stats.nskipped);
 		pen__json_int(j, "n_substituted", p->stats.nsubstituted);
 		pen__json_num(j, "wait_s", p->wait_s);

@@ -1,11 +1,10 @@
-"""Other loaders, and penstock from Python: for the experiments of penstock
-bench, of which this is a part, and for bench/run.py, which imports it. A
-request is a line of JSON, its answer is lines of JSON, the last with "end".
-One process for all requests, because importing PyTorch takes longer than most
-of them, but each is run in a fork of its own, because what earlier ones left
-behind in malloc changes results by a factor of four. What is measured is what
-their documentation shows, and in their favour where there is a choice: workers
-are running and arrays are in memory when the clock starts."""
+"""Other loaders, and penstock from Python, for the experiments of penstock bench
+and for bench/run.py. A request is a line of JSON; the answer is lines of JSON,
+the last with "end". One process serves all requests, because importing PyTorch
+takes longer than most of them. Each request runs in a fork, because the state
+of malloc after earlier requests changes results by a factor of four. The code
+follows the documentation of each loader, and favours it where there is a
+choice: workers run and arrays are in memory when the clock starts."""
 import ctypes
 import json
 import multiprocessing
@@ -19,8 +18,6 @@ import time
 sys.path[:] = [p for p in sys.path if p not in ("", ".")]
 now = time.perf_counter
 SPIN = 0.0002
-
-
 OUT = 1
 
 
@@ -33,7 +30,7 @@ def die_with_parent(*unused):
 
 
 def wait_until(when):
-    """Sleeps end late, so the last part of it is spun."""
+    """Sleeps, then spins, because sleeps end late."""
     left = when - now() - SPIN
     if left > 0:
         time.sleep(left)
@@ -42,7 +39,7 @@ def wait_until(when):
 
 
 class Items:
-    """A row an index, or what is made of it."""
+    """One row per index, or the result of a function of it."""
 
     def __init__(self, x, make=None):
         self.x, self.make = x, make
@@ -55,8 +52,8 @@ class Items:
 
 
 class Slow:
-    """Collates, in the worker, and takes as long as loading would: waiting
-    once a batch is to the favour of who is called once a sample."""
+    """Collates in the worker and takes the loading time of a batch. Waiting once
+    per batch favours loaders that are called once per sample."""
 
     def __init__(self, seconds):
         self.seconds = seconds
@@ -70,7 +67,7 @@ class Slow:
 
 
 class Mapping(Items):
-    """Rows of a dictionary of tensors, fetched a batch at once."""
+    """Rows of a dictionary of tensors, fetched a batch at a time."""
 
     def __init__(self, x):
         super().__init__({"x": x})
@@ -83,7 +80,7 @@ class Mapping(Items):
 
 
 def rows_of(q):
-    """The array as a tensor, in memory or, for one variant, mapped."""
+    """The array as a tensor; mapped for one variant, else in memory."""
     import numpy
     import torch
     torch.set_num_threads(1)
@@ -112,8 +109,8 @@ def batched(q, items):
 
 
 def mapping(q, x):
-    """PyTorch before 2.0 does not call __getitems__, so the sampler hands out
-    whole batches there; what is called is the same."""
+    """PyTorch before 2.0 does not call __getitems__, so the sampler returns
+    batches of indices; the calls are the same."""
     items = Mapping(x)
 
     class Whole:
@@ -142,7 +139,7 @@ def own_loader(q):
 
 
 def batches_of(q):
-    """What is iterated over."""
+    """The iterable of batches of a variant."""
     variant = q["variant"]
     if variant == "penstock from Python":
         import torch
@@ -163,7 +160,7 @@ def batches_of(q):
 
 
 def tally(q):
-    """A function that adds up a batch."""
+    """A function that sums up a batch."""
     if q["floats"]:
         return lambda b: int(b.sum())
     import numpy
@@ -176,7 +173,7 @@ def tally(q):
 
 
 def steps(q):
-    """A training loop that does not train."""
+    """A training loop without a model."""
     source = batches_of(q)
     add = tally(q)
     say(ready=True)
@@ -205,7 +202,7 @@ def steps(q):
 
 
 def assemble(q):
-    """Blocks put together into one array."""
+    """Joins blocks into one array."""
     import numpy
     import torch
     torch.set_num_threads(1)
@@ -244,13 +241,13 @@ def assemble(q):
     finally:
         if scratch:
             shutil.rmtree(scratch, ignore_errors=True)
-    # last: who has the answer may end us at once
+    # last: the caller may kill this process after the answer
     say(samples=len(out), content_sum=str(total), seconds=took, end=True)
 
 
 def loads(name):
-    """Can a module be imported? Tried in a fork: it may end the process, as
-    one that is made with a sanitizer does."""
+    """Whether a module can be imported. Tries it in a fork, because the import
+    may end the process, as with a sanitizer build."""
     pid = os.fork()
     if not pid:
         try:
@@ -269,7 +266,7 @@ def probe(q):
         try:
             if name != "penstock" or loads(name):
                 found[name] = str(__import__(name).__version__)
-        except Exception:  # a module may fail in any way: it is not there
+        except Exception:  # an import may fail in any way
             pass
     say(**found, end=True)
 
@@ -279,8 +276,8 @@ def answer(q):
 
 
 def serve(answer, probe=None):
-    """Answers requests, each in a process of its own. What libraries print does
-    not look like an answer."""
+    """Answers requests, each in a separate process. Standard output goes to
+    standard error, so that libraries cannot print into an answer."""
     global OUT
     OUT = os.dup(1)
     os.dup2(2, 1)
@@ -294,7 +291,7 @@ def serve(answer, probe=None):
             die_with_parent()
             try:
                 answer(q)
-            except Exception as e:  # one line for whoever asked
+            except Exception as e:  # reported in one line
                 say(error=f"{type(e).__name__}: {e}"[:180], end=True)
             for worker in multiprocessing.active_children():
                 worker.terminate()

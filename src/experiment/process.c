@@ -1,9 +1,9 @@
 /*
- * A run in a process of its own, so that peak memory is the run's, and running
- * out of it ends the run and not the experiment. A function sends its text, or
- * its error, through a pipe; a program's standard output is that pipe, and its
- * standard error goes into memory, so that a failure can be told in one line.
- * Both die with us.
+ * Runs in separate processes, so that peak memory is that of the run, and
+ * running out of memory ends the run and not the experiment. A function returns
+ * its text or its error through a pipe. The pipe is also the standard output of
+ * a program; its standard error goes to memory, for a one-line error message.
+ * Both are killed if this process dies.
  */
 #include "experiment/process.h"
 
@@ -28,18 +28,18 @@
 
 #define SELF "/proc/self/exe"
 #define LOOK_MS 100
-#define MOST ((size_t)64 << 20) /* of what comes through the pipe */
+#define MOST ((size_t)64 << 20) /* bytes from the pipe */
 
 struct child {
-	int fd; /* to us */
+	int fd; /* read end of the pipe */
 	pid_t pid, parent;
 	sigset_t before;
 	uint64_t start_ns;
 };
 
 /*
- * 0 in the child. Signals are blocked around a fork: one that came to the child
- * while it has our handlers would be lost.
+ * Forks; c->pid is 0 in the child. Signals are blocked meanwhile: the child
+ * would lose one that arrives before its handlers are reset.
  */
 static int begin(struct child *c, int *out, const char *name,
 		 struct pen_err *err)
@@ -50,7 +50,8 @@ static int begin(struct child *c, int *out, const char *name,
 	c->parent = getpid();
 	c->start_ns = pen__now_ns();
 	if (pipe2(fd, O_CLOEXEC))
-		return pen__fail_sys(err, errno, name, "cannot be started");
+		return pen__fail_sys(err, errno, name,
+				     "cannot start the process");
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGINT);
 	sigaddset(&stop, SIGTERM);
@@ -72,7 +73,7 @@ static int begin(struct child *c, int *out, const char *name,
 	if (c->pid > 0)
 		return 0;
 	close(fd[0]);
-	return pen__fail_sys(err, errno, name, "cannot be started");
+	return pen__fail_sys(err, errno, name, "cannot start the process");
 }
 
 static bool stopped(const struct pen_process *p)
@@ -80,8 +81,8 @@ static bool stopped(const struct pen_process *p)
 	return p->stop && p->stop(NULL);
 }
 
-/* Until it closes its end, or someone wants to stop: a signal that came to us
- * alone does not end a read. */
+/* Reads until end of file or a stop request. Polls, because a signal to this
+ * process alone does not interrupt a read. */
 static void listen_to(const struct pen_process *p, int fd, struct pen_text *out)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -152,27 +153,32 @@ static void put_failure(struct pen_text *j, int code, const struct pen_err *err)
 	j->compact = true;
 	pen__json_open(j, NULL, '{');
 	pen__json_num(j, "failed", code);
+	pen__json_num(j, "number", err->number);
 	pen__json_str(j, "where", err->where);
 	pen__json_str(j, "msg", err->msg);
 	pen__json_close(j, '}');
 }
 
-/* What a child says that failed, as an error of ours. */
+/* The error that a child returned, if any. */
 static int failure(const struct pen_text *out, const char *name,
 		   struct pen_err *err)
 {
+	struct pen_err cause = { 0 };
 	struct pen_line row;
 	bool nomem;
 	double code;
 	int rc = 0;
 
 	if (!pen__line_parse(&row, out->p, out->n, &nomem))
-		return pen__fail(err, nomem ? PEN_ENOMEM : PEN_EIO, name,
-				 "a run left no result");
+		return pen__fail(err, nomem ? P_NO_MEMORY : P_RUN_FAILED, name,
+				 "the run returned no result");
 	code = pen__line_number(&row, "failed");
-	if (code < 0)
-		rc = pen__fail(err, (int)code, pen__line_text(&row, "where"),
-			       "%s", pen__line_text(&row, "msg"));
+	if (code < 0) {
+		cause.code = (int)code;
+		cause.number = (int)pen__line_number(&row, "number");
+		rc = pen__fail_as(err, &cause, pen__line_text(&row, "where"),
+				  "%s", pen__line_text(&row, "msg"));
+	}
 	pen__line_fini(&row);
 	return rc;
 }
@@ -201,13 +207,13 @@ int pen__process_call(struct pen_process *p, const char *name,
 	finish(p, &c, SIGKILL, out);
 	if (stopped(p))
 		return PEN_END;
-	if (p->code == 128 + SIGKILL) { /* the kernel's way to say so */
+	if (p->code == 128 + SIGKILL) { /* sent when memory runs out */
 		err->msg[0] = '\0';
-		return err->code = PEN_ENOMEM;
+		return pen__err_code(err, PEN_ENOMEM);
 	}
 	if (p->code || !out->n)
-		return pen__fail(err, PEN_ECLOSED, name,
-				 "the run ended by %s %d",
+		return pen__fail(err, P_RUN_FAILED, name,
+				 "the run ended with %s %d",
 				 p->code > 128 ? "signal" : "exit code",
 				 p->code > 128 ? p->code - 128 : p->code);
 	if (out->failed)
@@ -217,19 +223,34 @@ int pen__process_call(struct pen_process *p, const char *name,
 
 /* ---- a program ---- */
 
-/* The last line, without the program's own name in front. */
-static void last_line(int fd, char *line, size_t cap)
+/* Cuts " [P042]" off the end, and returns 42; 0: there is no such number. */
+static int cut_number(char *line)
+{
+	char *at = strrchr(line, '[');
+	int number = 0, n = 0;
+
+	if (!at || at == line || at[-1] != ' ' ||
+	    sscanf(at, "[P%3d]%n", &number, &n) != 1 || !n || at[n] ||
+	    number <= 0)
+		return 0;
+	at[-1] = '\0';
+	return number;
+}
+
+/* The last line without "penstock: " and the number of the error, which is
+ * returned; 0: it has none. */
+static int last_line(int fd, char *line, size_t cap)
 {
 	char text[2048];
 	const off_t all = lseek(fd, 0, SEEK_END);
 	const off_t most = (off_t)sizeof(text) - 1;
 	ssize_t n = pread(fd, text, (size_t)most, all > most ? all - most : 0);
-	const char *from;
-	char *end;
+	char *from, *end;
+	int number;
 
 	line[0] = '\0';
 	if (n <= 0)
-		return;
+		return 0;
 	text[n] = '\0';
 	for (end = text + n; end > text && end[-1] == '\n';)
 		*--end = '\0';
@@ -237,43 +258,48 @@ static void last_line(int fd, char *line, size_t cap)
 	from = from ? from + 1 : text;
 	if (!strncmp(from, "penstock: ", 10))
 		from += 10;
+	number = cut_number(from);
 	snprintf(line, cap, "%.*s", (int)cap - 1, from);
+	return number;
 }
 
 int pen__process_run(struct pen_process *p, const char *const *argv,
 		     struct pen_text *out, struct pen_err *err)
 {
 	const char *name = argv[0][0] ? argv[0] : "penstock";
-	int complaints = memfd_create("complaints", MFD_CLOEXEC), fd, rc;
+	int errors = memfd_create("stderr", MFD_CLOEXEC), fd, number, rc;
 	struct child c = { 0 };
 	char line[256];
 
 	p->code = 0;
 	p->real_s = 0;
-	if (complaints < 0)
-		return pen__fail_sys(err, errno, name, "cannot be started");
+	if (errors < 0)
+		return pen__fail_sys(err, errno, name,
+				     "cannot start the process");
 	rc = begin(&c, &fd, name, err);
 	if (!rc && !c.pid) {
 		if (dup2(fd, STDOUT_FILENO) >= 0 &&
-		    dup2(complaints, STDERR_FILENO) >= 0)
-			/* it takes what it may not change as if it could */
+		    dup2(errors, STDERR_FILENO) >= 0)
+			/* execvp does not change its arguments */
 			execvp(argv[0][0] ? argv[0] : SELF,
 			       (char *const *)(uintptr_t)argv);
 		_exit(127);
 	}
 	if (!rc)
 		finish(p, &c, SIGTERM, out);
-	last_line(complaints, line, sizeof(line));
-	close(complaints);
+	number = last_line(errors, line, sizeof(line));
+	close(errors);
 	if (rc || !p->code)
 		return rc;
 	if (p->code == 127 && !line[0])
-		return pen__fail(err, PEN_ENOTFOUND, name,
-				 "is not there, or cannot be run");
-	return pen__fail(err, PEN_EINVAL, name, "%s%s",
+		return pen__fail(err, P_NOT_FOUND, name,
+				 "cannot run the program");
+	/* a message of this program says where */
+	return pen__fail(err, number ? number : P_RUN_FAILED,
+			 number && !argv[0][0] ? "" : name, "%s%s",
 			 line[0] ? line
-				 : "ended with a signal, or said nothing",
-			 p->code > 128 ? " (ended by a signal)" : "");
+				 : "the program failed without a message",
+			 p->code > 128 ? " (killed by a signal)" : "");
 }
 
 int pen__process_doc(struct pen_process *p, const char *const *argv,
@@ -289,7 +315,7 @@ int pen__process_doc(struct pen_process *p, const char *const *argv,
 	return rc;
 }
 
-/* ---- what goes with it ---- */
+/* ---- paths ---- */
 
 bool pen__names_workload(const char *name)
 {
@@ -328,7 +354,7 @@ static int remove_one(const char *path, const struct stat *st, int flag,
 	(void)st;
 	(void)flag;
 	(void)ftw;
-	remove(path); /* what stays is found by its name */
+	remove(path);
 	return 0;
 }
 

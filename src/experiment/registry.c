@@ -1,7 +1,6 @@
 /*
- * All experiments. What one says, takes, shows and draws is in experiments.txt,
- * which is part of the program; here is what the words of that file mean, and
- * which experiments there are.
+ * The list of experiments, and the parser of experiments.txt, which is compiled
+ * in and holds the help, flags, tables and charts of each.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "experiment/harness.h"
 
 #define MOST_PIECES 7	  /* of a line */
-#define ROOM (128 * 1024) /* for all lines, those in common once for each */
+#define ROOM (128 * 1024) /* for all lines, after including parts */
 
 struct pen_experiment *const pen__experiments[] = {
 	&pen__exp_blocks,     &pen__exp_read_chunks, &pen__exp_prefetch,
@@ -36,7 +35,7 @@ const struct pen_kind *pen__kind_of(const char *experiment)
 	return x ? &x->kind : NULL;
 }
 
-/* Cuts a text wherever it has `by`; how many pieces there are. */
+/* Splits a string at `by`; returns the number of pieces. */
 static size_t cut(char *text, const char *by, char **to, size_t most)
 {
 	size_t n = 0;
@@ -124,8 +123,8 @@ static bool add_flag(struct pen_experiment *x, char **piece, size_t n)
 
 /* ---- lines ---- */
 
-/* The pieces of a line go into a record, which begins with pointers to texts;
- * of some words there are several. */
+/* The pieces of a line fill a record that starts with string pointers; some
+ * keywords have several records. */
 #define OF(member) offsetof(struct pen_experiment, member)
 #define RECORDS(word, member, least, most)                                     \
 	{                                                                      \
@@ -152,7 +151,6 @@ static const struct {
 	TEXT("about", about),
 	TEXT("settings", settings),
 	TEXT("shape", shape),
-	TEXT("live", live),
 	TEXT("workers", kind.versus.workers),
 	RECORD("versus", kind.versus, 5, 7),
 	RECORD("vary", vary, 2, 2),
@@ -165,7 +163,7 @@ static const struct {
 };
 _Static_assert(offsetof(struct pen_versus, vars) == 4 * sizeof(char *) &&
 		       offsetof(struct pen_ranking, also) == 4 * sizeof(char *),
-	       "pointers to texts come first");
+	       "string pointers come first");
 
 static bool keep(struct pen_experiment *x, const char *word, char **piece,
 		 size_t n)
@@ -178,7 +176,7 @@ static bool keep(struct pen_experiment *x, const char *word, char **piece,
 	if (i == sizeof(words) / sizeof(words[0]) || n < words[i].least ||
 	    n > words[i].most)
 		return false;
-	/* the last of several records stays empty: the end of them */
+	/* the last of several records stays empty and ends them */
 	last = words[i].bytes - words[i].each;
 	for (at = 0; at == 0 || at < last; at += words[i].each) {
 		char *to = (char *)x + words[i].at + at;
@@ -193,8 +191,8 @@ static bool keep(struct pen_experiment *x, const char *word, char **piece,
 	return false;
 }
 
-/* The next line, with those that go on with it, into a room; NULL: none, or no
- * room is left. */
+/* Copies the next line, with its continuation lines, into the room; NULL: no
+ * line, or no room left. */
 static char *next_line(const char **at, char **room, size_t *left)
 {
 	const char *from = *at;
@@ -224,7 +222,7 @@ static char *next_line(const char **at, char **room, size_t *left)
 
 static const char *read_lines(struct pen_experiment *, const char *at);
 
-/* What several have in common is read for each of them. */
+/* Reads the included parts. */
 static bool take_in(struct pen_experiment *x, char **part, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -239,8 +237,8 @@ static bool take_in(struct pen_experiment *x, char **part, size_t n)
 	return true;
 }
 
-/* All lines of an experiment or a part; NULL, or the line that is not
- * understood. */
+/* Reads the lines of an experiment or a part; returns NULL, or the first line
+ * that is not valid. */
 static const char *read_lines(struct pen_experiment *x, const char *at)
 {
 	static char room[ROOM], *end = room;
@@ -267,7 +265,7 @@ static const char *read_lines(struct pen_experiment *x, const char *at)
 		if (!ok)
 			return was;
 	}
-	return *at ? was : NULL; /* there was no room for the rest */
+	return *at ? was : NULL; /* no room for the rest */
 }
 
 int pen__experiments_read(struct pen_err *err)
@@ -286,9 +284,9 @@ int pen__experiments_read(struct pen_err *err)
 		x = find(name);
 		wrong = x ? read_lines(x, at + n) : at;
 		if (wrong)
-			return pen__fail(err, PEN_EINVAL, "experiments.txt",
-					 "%s: '%.40s' is not understood", name,
-					 wrong + strspn(wrong, "\n"));
+			return pen__fail(err, P_BAD_VALUE, "experiments.txt",
+					 "%s: the line '%.40s' is not valid",
+					 name, wrong + strspn(wrong, "\n"));
 	}
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * The data that an experiment is over, made on the spot when none are given,
- * and what has to come of a pass over them.
+ * The data of an experiment, generated if no PATH is given, and the expected
+ * result of a pass over it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,15 +10,7 @@
 #include "experiment/harness.h"
 #include "make/synth.h"
 
-void pen__json_hex(struct pen_text *j, const char *key, uint64_t v)
-{
-	char hex[24];
-
-	snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)v);
-	pen__json_str(j, key, hex);
-}
-
-/* ---- made on the spot ---- */
+/* ---- generated data ---- */
 
 static int make_data(struct pen_session *r, const void *arg,
 		     struct pen_err *err)
@@ -45,8 +37,11 @@ int pen__run_made(struct pen_session *r, struct pen_err *err)
 	if (rc)
 		return rc;
 	if (r->made.nsamples > UINT64_MAX / 2 / r->made.row)
-		return pen__fail(err, PEN_EINVAL, r->name,
-				 "--samples: too many");
+		return pen__fail(
+			err, P_BAD_VALUE, r->name,
+			"--samples: %s samples of %s bytes are too many",
+			pen__show_grouped(r->made.nsamples).s,
+			pen__show_grouped(r->made.row).s);
 	r->made.seed = pen_spec_number(r->spec, "seed");
 	r->is_made = true;
 	return pen__run_folder(r, err);
@@ -63,9 +58,9 @@ static int make(struct pen_session *r, struct pen_err *err)
 	return rc ? rc : pen__run_child(r, "making data", make_data, NULL, err);
 }
 
-/* ---- described ---- */
+/* ---- opening ---- */
 
-/* Numbers in a sample of the largest field: genes of a cell. */
+/* Numbers per sample in the largest field: the genes of a cell. */
 static double columns(const struct pen_dataset *ds)
 {
 	const struct pen_field *f = NULL;
@@ -92,8 +87,8 @@ static bool has_csr(const char *format)
 	return false;
 }
 
-/* In a child, because indexing takes threads and memory. It also leaves the
- * index in the cache, so that no run pays for it. */
+/* In a child, because indexing uses threads and memory. It also fills the index
+ * cache, so that no run includes indexing. */
 static int look(struct pen_session *r, const void *arg, struct pen_err *err)
 {
 	struct pen_shared *d = r->shared;
@@ -118,16 +113,16 @@ static int look(struct pen_session *r, const void *arg, struct pen_err *err)
 static int check_paths(const struct pen_session *r, struct pen_err *err)
 {
 	if (!pen_spec_path(r->spec, 0))
-		return pen__fail(err, PEN_EINVAL, "bench",
-				 "which data? give a PATH");
+		return pen__fail(err, P_MISSING_SETTING, "bench",
+				 "no PATH given; name a file or directory");
 	if (pen_spec_path(r->spec, 1))
-		return pen__fail(err, PEN_EINVAL, "bench",
-				 "one PATH is enough: a folder, a glob in "
-				 "quotes, or @LIST; not '%s', too",
+		return pen__fail(err, P_BAD_VALUE, "bench",
+				 "more than one PATH: '%s'; use a directory, a "
+				 "quoted glob, or @LIST",
 				 pen_spec_path(r->spec, 1));
 	if (!pen_spec_number(r->spec, "epochs") && !r->batches)
-		return pen__fail(err, PEN_EINVAL, "bench",
-				 "epochs=0 has no end; give -n, too");
+		return pen__fail(err, P_MISSING_SETTING, "bench",
+				 "epochs=0 never ends; set -n as well");
 	return 0;
 }
 
@@ -135,7 +130,6 @@ int pen__run_data(struct pen_session *r, struct pen_err *err)
 {
 	int rc = 0;
 
-	/* who has flags for it, can */
 	if (!pen_spec_path(r->spec, 0) && pen__has_flag(r, "--samples"))
 		rc = make(r, err);
 	if (!rc)
@@ -154,7 +148,7 @@ int pen__run_data(struct pen_session *r, struct pen_err *err)
 	pen__text_add(
 		&r->notes, "%s",
 		pen__show_counted((uint64_t)r->shared->samples, "sample").s);
-	if (r->shared->ncols > 0) /* else samples differ in size */
+	if (r->shared->ncols > 0) /* else sample sizes differ */
 		pen__text_add(&r->notes, " x %s",
 			      pen__show_grouped((uint64_t)r->shared->ncols).s);
 	pen__text_add(&r->notes, " in %s %s %s, ",
@@ -162,7 +156,7 @@ int pen__run_data(struct pen_session *r, struct pen_err *err)
 		      r->shared->format,
 		      r->shared->objects > 1 ? "files" : "file");
 	pen__text_add(&r->notes, "%s\n", pen__show_bytes(r->shared->bytes).s);
-	/* another folder every time, but the same data */
+	/* the directory differs between runs, the data does not */
 	if (r->is_made)
 		snprintf(r->path, sizeof(r->path),
 			 "made: %s samples of %.64s %.16s, seed %llu",
@@ -171,7 +165,7 @@ int pen__run_data(struct pen_session *r, struct pen_err *err)
 	return 0;
 }
 
-/* ---- variants that are values of one setting ---- */
+/* ---- variants of one setting ---- */
 
 void pen__run_vary(struct pen_session *r)
 {
@@ -192,6 +186,16 @@ int pen__run_prepare(struct pen_session *r, struct pen_err *err)
 }
 
 /* ---- in a child ---- */
+
+void pen__put_shape(const struct pen_field *f, char *buf, size_t cap)
+{
+	size_t at = 0;
+
+	snprintf(buf, cap, "1");
+	for (uint32_t i = 0; i < f->ndim && at < cap; i++)
+		at += (size_t)snprintf(buf + at, cap - at, "%s%lld",
+				       i ? "x" : "", (long long)f->shape[i]);
+}
 
 bool pen__spec_is(const struct pen_spec *s, const char *key, const char *value)
 {
@@ -242,8 +246,7 @@ int pen__run_spec(const struct pen_session *r,
 	return rc;
 }
 
-/* Every sample of the data, once an epoch, as it is in the files? */
-static bool is_whole(const struct pen_spec *s)
+bool pen__spec_whole(const struct pen_spec *s)
 {
 	static const char *const all[] = {
 		"sequential", "shuffle",   "block",
@@ -262,7 +265,14 @@ static bool is_whole(const struct pen_spec *s)
 	return false;
 }
 
-/* Samples in the first n batches (0: all): each epoch ends with a short one. */
+bool pen__spec_unchanged(const struct pen_spec *s)
+{
+	return !pen__spec_has(s, "cast") && !pen__spec_has(s, "take") &&
+	       !pen__spec_is(s, "decode", "false");
+}
+
+/* Samples in the first n batches (0: all); an epoch may end with a short one.
+ */
 static uint64_t in_batches(uint64_t samples, const struct pen_spec *s,
 			   uint64_t n)
 {
@@ -277,23 +287,23 @@ static uint64_t in_batches(uint64_t samples, const struct pen_spec *s,
 	return whole * samples + rest * batch;
 }
 
-/* What has to come, by the data and not by the loader, where that is clear. */
+/* Writes the expected result, known from the data and not from the loader. */
 static void put_expected(const struct pen_session *r, const struct pen_pass *p,
 			 const struct pen_setup *m, struct pen_text *j)
 {
 	const struct pen_spec *s = p->spec;
 	const uint64_t samples = m->samples ? m->samples
 					    : (uint64_t)r->shared->samples;
+	const bool whole = pen__spec_whole(s);
 
-	if (is_whole(s))
+	if (whole)
 		pen__json_int(j, "expected_rows",
 			      in_batches(samples, s, p->max_batches));
 	else if (!p->max_batches)
 		pen__json_int(j, "expected_rows",
 			      atomic_load(&r->shared->total));
-	if (r->shared->has_sum && !m->lossy && is_whole(s) && !p->max_batches &&
-	    !pen__spec_has(s, "cast") && !pen__spec_has(s, "take") &&
-	    !pen__spec_is(s, "decode", "false"))
+	if (r->shared->has_sum && !m->lossy && whole && !p->max_batches &&
+	    pen__spec_unchanged(s))
 		pen__json_hex(j, "expected_sum",
 			      pen_spec_number(s, "epochs") * r->shared->sum);
 }

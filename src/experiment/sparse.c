@@ -1,8 +1,8 @@
 /*
- * What readers make of a chunk of sparse rows: nothing, a table (row, column,
- * value), coordinates, or compressed rows. All is really written, into memory
- * that is reused, and then read once for sums that all readers must agree on;
- * the raw reader's sums are of the batch itself, so all pay for them alike.
+ * Conversions of a chunk of sparse rows: none, a table (row, column, value),
+ * coordinates, or compressed rows. The output is written to reused memory and
+ * then read once for sums that must agree between readers; the raw reader sums
+ * the batch itself, so that all readers pay for the sums.
  *
  * Refuses batches that are not rows of numbers with their columns.
  */
@@ -47,11 +47,10 @@ static int find_csr(const struct pen_batch *b, struct csr *c,
 			cols = t;
 	}
 	if (!data || !cols)
-		return pen__fail(err, PEN_ENOTSUP, "batch",
-				 "no sparse rows of 4-byte numbers: "
-				 "read-chunks needs a format that has "
-				 "format.output=csr, and format.dtype= of 4 "
-				 "bytes");
+		return pen__fail(err, P_UNSUPPORTED_TYPE, "batch",
+				 "the batch has no sparse rows of 4-byte "
+				 "numbers; use a format with format.output=csr "
+				 "and a 4-byte format.dtype=");
 	*c = (struct csr){ b->nsamples, data->offsets, cols->data, data->data,
 			   b->ids };
 	return 0;
@@ -90,7 +89,7 @@ static int raw(struct pen_sparse_reader *v, const struct csr *c)
 	return 0;
 }
 
-/* Rows are numbered anew from 0, as 64-bit columns of a table. */
+/* 64-bit columns; rows are numbered from 0. */
 static int table(struct pen_sparse_reader *v, const struct csr *c)
 {
 	const uint64_t nnz = (uint64_t)c->start[c->nrows];
@@ -140,8 +139,8 @@ static int by_column(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Columns that are not in order are moved there: what others call canonical.
- * Most files have them in order, so nothing faster than a look is needed. */
+/* Sorts the columns of a row. Most files have them sorted, so only the check
+ * needs to be fast. */
 static int sort_row(struct pen_sparse_reader *v, int32_t *col, uint32_t *val,
 		    int64_t n)
 {
@@ -219,11 +218,6 @@ void pen__convert_fini(struct pen_sparse_reader *v)
 
 void pen__sums_json(struct pen_text *j, const struct pen_sparse_sums *s)
 {
-	char buf[24];
-
 	pen__json_int(j, "nnz", s->nnz);
-	/* more digits than a number in JSON is sure to keep */
-	snprintf(buf, sizeof(buf), "%016llx",
-		 (unsigned long long)(s->rows * 3 ^ s->cols * 5 ^ s->values));
-	pen__json_str(j, "content_sum", buf);
+	pen__json_hex(j, "content_sum", s->rows * 3 ^ s->cols * 5 ^ s->values);
 }

@@ -1,11 +1,11 @@
-/* See ahead.h. Pieces go round between two rings: read, and to be read. */
+/* See ahead.h. Pieces circulate between two rings: read, and free. */
 #include "format/ahead.h"
 
 #include "base/mem.h"
 #include "base/ring.h"
 #include "base/team.h"
 
-#define PIECE ((size_t)256 << 10) /* two of them fit the CPU's caches */
+#define PIECE ((size_t)256 << 10) /* two of them fit into the CPU's caches */
 #define PIECES 3u
 
 struct piece {
@@ -20,7 +20,7 @@ struct pen_ahead {
 	struct pen_ring *full, *empty;
 	struct pen_team *team;
 	struct piece piece[PIECES];
-	struct piece *lent; /* to who goes through the object */
+	struct piece *lent; /* to the caller */
 	uint64_t taken;	    /* bytes */
 };
 
@@ -82,7 +82,7 @@ int pen__ahead_next(struct pen_ahead *a, struct pen_span *out,
 		return PEN_END;
 	a->lent = p = pen__ring_pop(a->full, NULL, true);
 	if (p->rc) {
-		a->taken = a->pk->size; /* there are no more */
+		a->taken = a->pk->size; /* end of the object */
 		if (err)
 			*err = p->err;
 		return p->rc;

@@ -1,9 +1,8 @@
 /*
- * Arrays seen as samples: counting them, finding their bytes, comparing them
- * over many files. Everything that depends on a file only is worked out once
- * here, so that locate() is a lookup. Refuses 0-d arrays along an axis and
- * samples that no byte stands for, which would let a tiny file claim any
- * number of samples.
+ * Arrays seen as samples: counting samples, locating their bytes, comparing
+ * them across files. Everything that depends only on a file is computed once
+ * here, so that locate() is a lookup. Rejects 0-d arrays along an axis, and
+ * samples of 0 bytes, which would let a tiny file claim any number of samples.
  */
 #include "format/array.h"
 
@@ -22,9 +21,9 @@ int pen__array_samples(const struct pen_array *a, enum pen_samples mode,
 	if (mode == PEN_SAMPLES_FILE)
 		return 0;
 	if (!a->ndim)
-		return pen__fail(err, PEN_EINVAL, where,
+		return pen__fail(err, P_BAD_VALUE, where,
 				 "a 0-d array has no %s axis to take samples "
-				 "from; use format.samples=file",
+				 "from; set format.samples=file",
 				 pen__samples_choices[mode]);
 	*out = (uint64_t)a->shape[mode == PEN_SAMPLES_FIRST ? 0 : a->ndim - 1];
 	return 0;
@@ -49,20 +48,20 @@ static int grow(void **p, size_t *cap, size_t need, size_t size)
 	return 0;
 }
 
-/* Shape is set; bytes, steps and kind follow. */
+/* The shape is set; computes sizes, steps and flags. */
 static void view_finish(struct pen_view *v, const int64_t *shape,
 			enum pen_samples mode)
 {
 	const uint64_t item = pen_dtype_size(v->dtype);
 	bool across;
-	unsigned wide = 0; /* axes that really go anywhere */
+	unsigned wide = 0; /* axes longer than 1 */
 
 	v->row = item;
 	for (unsigned i = 0; i < v->ndim; i++) {
 		v->row *= (uint64_t)shape[i];
 		wide += shape[i] > 1;
 	}
-	/* Samples along the axis that varies fastest in the file */
+	/* samples are along the axis that varies fastest in the file */
 	across = mode == (v->fortran ? PEN_SAMPLES_FIRST : PEN_SAMPLES_LAST);
 	v->strided = across && v->n > 1 && v->row > item;
 	v->step = v->strided ? item : v->row;
@@ -155,7 +154,7 @@ int pen__field_widen(struct pen_field *fd, enum pen_seen *seen,
 		return 0;
 	}
 	if (fd->dtype != v->dtype) {
-		snprintf(why, cap, "is %s, but others before it are %s",
+		snprintf(why, cap, "the dtype is %s, but %s in earlier files",
 			 pen_dtype_name(v->dtype), pen_dtype_name(fd->dtype));
 		return 1;
 	}
@@ -163,8 +162,8 @@ int pen__field_widen(struct pen_field *fd, enum pen_seen *seen,
 		pen__shape_text(shape, v->ndim, a, sizeof(a));
 		pen__shape_text(fd->shape, fd->ndim, b, sizeof(b));
 		snprintf(why, cap,
-			 "has samples of %u axes (%s), but others before it "
-			 "have %u (%s)",
+			 "samples have %u axes (%s), but %u (%s) in earlier "
+			 "files",
 			 v->ndim, a, fd->ndim, b);
 		return 1;
 	}
@@ -192,7 +191,7 @@ void pen__blob_name(const struct pen_index *ix, uint64_t blob, char *buf,
 	}
 }
 
-int pen__object_fail(const struct pen_format *f, uint32_t object,
+int pen__object_fail(const struct pen_format *f, int kind, uint32_t object,
 		     const char *member, const char *what, struct pen_err *err)
 {
 	char name[256], where[336];
@@ -200,5 +199,20 @@ int pen__object_fail(const struct pen_format *f, uint32_t object,
 	f->ix->name_of(f->ix, object, name, sizeof(name));
 	snprintf(where, sizeof(where), "%s%s%s%s", name, member ? ":" : "",
 		 member ? member : "", member ? ".npy" : "");
-	return pen__fail(err, PEN_EDATA, where, "%s", what);
+	return pen__fail(err, kind, where, "%s", what);
+}
+
+int pen__view_emit(const struct pen_format *f, const struct pen_row *r,
+		   uint32_t i, const struct pen_view *v, const int64_t *shape,
+		   struct pen_err *err)
+{
+	const uint64_t first = v->strided ? r->k * v->step : 0;
+
+	if (r->data[i].n != r->units[i].len || r->dst_len[i] != v->row ||
+	    first + pen__view_span(v) > r->data[i].n)
+		return pen__object_fail(
+			f, P_DAMAGED, r->units[i].object, NULL,
+			"the bytes read do not match the sample size", err);
+	pen__view_copy(v, shape, r->data[i].p + first, r->dst[i]);
+	return 0;
 }

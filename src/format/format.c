@@ -1,6 +1,6 @@
 /*
- * What all formats share: finding one by name or suffix, opening it with its
- * options. Names no implementation: registry.c does.
+ * Shared by all formats: finding one by name or suffix, and opening it with its
+ * options. Implementations are listed in registry.c only.
  */
 #include "format/format.h"
 
@@ -18,15 +18,14 @@ const struct pen_format_ops *pen__format_find(const char *name)
 	return NULL;
 }
 
-/* Of the last letters: can the words end alike, whatever their case? Most do
- * not, and every name is held against all suffixes. */
+/* Compares the last letters regardless of case: a cheap test that rejects most
+ * suffixes, since every name is compared with all of them. */
 static bool may_end_alike(char a, char b)
 {
 	return (a | 32) == (b | 32);
 }
 
-/* Length of the longest suffix of o that the name, of n bytes, ends in, or 0.
- */
+/* Length of the longest suffix of o that the n-byte name ends in, or 0. */
 static size_t suffix_len(const struct pen_format_ops *o, const char *name,
 			 size_t n)
 {
@@ -57,7 +56,7 @@ bool pen__format_takes(const struct pen_format_ops *o, const char *file_name)
 	       (!o->suffixes && pen__format_is(pen__format_for(file_name), o));
 }
 
-/* Does a part of the path end in a suffix of o? */
+/* Whether a component of the path ends in a suffix of o. */
 static bool names_dir(const struct pen_format_ops *o, const char *dir)
 {
 	char part[256];
@@ -105,7 +104,7 @@ const struct pen_format_ops *pen__format_for(const char *file_name)
 
 void pen__format_err(const struct pen_format_ops *ops, struct pen_err *err)
 {
-	/* this one is the loader's, too, and given as such */
+	/* also a setting of the loader, without a prefix */
 	if (err && strcmp(err->where, "fields") != 0)
 		pen__opt_err(ops->opts, "format.", err);
 }

@@ -1,6 +1,6 @@
 /*
- * The only file that names formats, and writers of single cells: the lists
- * come from CMakeLists.txt.
+ * The only file that lists formats and writers of single cells: the lists come
+ * from CMakeLists.txt.
  */
 #include "format/cells/cells_write.h"
 #include "format/format.h"

@@ -1,10 +1,10 @@
 /*
- * DLIO's synthetic data: files whose content (a number as text) nobody reads,
- * and samples that are all the same. It shows what everything but storage and
- * decoding costs. Refuses nothing but to read.
+ * DLIO's synthetic data: files whose content (a number as text) is never read,
+ * and identical samples. Measures everything except storage and decoding.
  */
 #include <stdio.h>
 
+#include "codec/array_copy.h"
 #include "format/value.h"
 
 struct synthetic {
@@ -13,10 +13,7 @@ struct synthetic {
 	uint64_t samples, index;
 	int64_t fill;
 	/* from open() on */
-	enum pen_dtype type;
-	uint32_t ndim;
-	int64_t dims[PEN_MAX_DIMS];
-	size_t row;
+	struct pen_array a;
 };
 
 #define OFF(x) offsetof(struct synthetic, x)
@@ -25,47 +22,40 @@ static const struct pen_opt synthetic_opts[] = {
 	  .type = PEN_OPT_STR,
 	  .off = OFF(dtype),
 	  .dflt = "uint8",
-	  .help = "type of an item: uint8, float32, ..." },
+	  .help = "data type of the elements: uint8, float32, ..." },
 	{ .name = "shape",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(shape),
 	  .dflt = "1",
-	  .help = "shape of a sample, 3x224x224" },
+	  .help = "shape of a sample, such as 3x224x224" },
 	{ .name = "samples",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(samples),
 	  .dflt = "1",
 	  .min = 1,
 	  .max = 1e15,
-	  .help = "in each file" },
+	  .help = "samples per file" },
 	{ .name = "fill",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(fill),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 255,
-	  .help = "every byte of every sample" },
+	  .help = "value of every byte of every sample" },
 	{ .name = "index",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(index),
 	  .dflt = "0",
-	  .help = "writing: the number in the file" },
+	  .help = "writing: number to store in the file" },
 	{ .name = NULL },
 };
 
 static int synthetic_open(struct pen_format *f, struct pen_err *err)
 {
 	struct synthetic *p = f->priv;
-	int rc = pen__parse_dtype(p->dtype, &p->type, err);
 
-	if (!rc)
-		rc = pen__parse_shape(p->shape ? p->shape : "1", p->dims,
-				      &p->ndim, err);
-	if (!rc && (!pen__shape_bytes(p->dims, p->ndim, p->type, &p->row) ||
-		    p->row > INT64_MAX))
-		rc = pen__fail(err, PEN_EINVAL, "shape",
-			       "a sample is larger than any memory");
-	return rc;
+	return pen__parse_array(p->dtype, p->shape ? p->shape : "1", &p->a,
+				err);
 }
 
 static int synthetic_index(const struct pen_format *f, struct pen_peek *pk,
@@ -85,10 +75,10 @@ static int synthetic_bind(struct pen_format *f, const struct pen_index *ix,
 	(void)err;
 	f->ix = ix;
 	f->field[0] = (struct pen_field){ .name = "x",
-					  .dtype = p->type,
-					  .ndim = p->ndim,
-					  .max_bytes = p->row };
-	memcpy(f->field[0].shape, p->dims, p->ndim * sizeof(*p->dims));
+					  .dtype = p->a.dtype,
+					  .ndim = p->a.ndim,
+					  .max_bytes = p->a.nbytes };
+	memcpy(f->field[0].shape, p->a.shape, p->a.ndim * sizeof(*p->a.shape));
 	f->nfields = f->units_per_sample = 1;
 	f->all_plain = f->uniform = false;
 	return 0;
@@ -102,7 +92,7 @@ static void synthetic_shape(const struct pen_format *f, uint32_t object,
 	(void)object;
 	(void)k;
 	(void)field;
-	memcpy(shape, p->dims, p->ndim * sizeof(*shape));
+	memcpy(shape, p->a.shape, p->a.ndim * sizeof(*shape));
 }
 
 /* Nothing is fetched. */
@@ -120,10 +110,11 @@ static int synthetic_emit(const struct pen_format *f, const struct pen_row *r,
 {
 	const struct synthetic *p = f->priv;
 
-	if (r->dst_len[0] != p->row)
-		return pen__sample_fail(f, r->object, r->k,
-					"does not fit its row", err);
-	memset(r->dst[0], (int)p->fill, p->row);
+	if (r->dst_len[0] != p->a.nbytes)
+		return pen__sample_fail(
+			f, r->object, r->k,
+			"the sample does not fit its row in the batch", err);
+	memset(r->dst[0], (int)p->fill, p->a.nbytes);
 	return 0;
 }
 
@@ -151,7 +142,7 @@ static const char *const synthetic_suffixes[] = { ".synthetic", NULL };
 
 const struct pen_format_ops pen__format_synthetic = {
 	.name = "synthetic",
-	.help = "samples that are all the same; files are not read",
+	.help = "identical synthetic samples; files are not read",
 	.suffixes = synthetic_suffixes,
 	.opts = synthetic_opts,
 	.priv_size = sizeof(struct synthetic),

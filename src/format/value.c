@@ -1,5 +1,4 @@
-/* Lists of names as users write them in options, and errors that name a sample.
- */
+/* Lists of names in options, and errors that name a sample. */
 #include "format/value.h"
 
 #include <stdio.h>
@@ -17,12 +16,18 @@ int pen__in_list(const char *list, const void *name, size_t len)
 	}
 }
 
-int pen__sample_fail(const struct pen_format *f, uint32_t object, uint64_t k,
-		     const char *what, struct pen_err *err)
+int pen__sample_error(const struct pen_format *f, int kind, uint32_t object,
+		      uint64_t k, const char *what, struct pen_err *err)
 {
 	char name[256];
 
 	f->ix->name_of(f->ix, object, name, sizeof(name));
-	return pen__fail(err, PEN_EDATA, name, "sample %llu in it: %s",
+	return pen__fail(err, kind, name, "sample %llu: %s",
 			 (unsigned long long)k, what);
+}
+
+int pen__sample_fail(const struct pen_format *f, uint32_t object, uint64_t k,
+		     const char *what, struct pen_err *err)
+{
+	return pen__sample_error(f, P_DAMAGED, object, k, what, err);
 }

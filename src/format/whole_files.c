@@ -1,6 +1,6 @@
 /*
- * Files of any kind, each a sample: its bytes. What they mean is a decoder's
- * business, so this is also how images are read.
+ * Files of any type, one sample each: its bytes. Decoders interpret them, so
+ * images are read this way, too.
  */
 #include "format/whole_files.h"
 
@@ -17,12 +17,13 @@ int pen__files_bind(struct pen_format *f, const struct pen_index *ix,
 	uint64_t most = 0, least = UINT64_MAX;
 
 	if (!ix->nsamples)
-		return pen__fail(err, PEN_ENOTFOUND, f->ops->name, "no files");
+		return pen__fail(err, P_NOT_FOUND, f->ops->name,
+				 "no files found");
 	for (uint64_t i = 0; i < ix->nobjects; i++) {
 		const uint64_t n = ix->size_of(ix, i);
 
 		if (ix->first && ix->first[i] == ix->first[i + 1])
-			continue; /* left out by on_error=skip */
+			continue; /* excluded by on_error=skip */
 		most = n > most ? n : most;
 		least = n < least ? n : least;
 	}
@@ -59,8 +60,8 @@ void pen__files_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 
 const struct pen_format_ops pen__format_files = {
 	.name = "files",
-	.help = "files of any kind, each a sample: bytes, or what decode.x= "
-		"makes of them",
+	.help = "files of any type, one sample each: raw bytes, or decoded "
+		"with decode.x=",
 	.takes_all = true,
 	.index = pen__files_index,
 	.bind = pen__files_bind,

@@ -1,4 +1,5 @@
-/* What formats of one sample a file share: its one field, x, is its bytes. */
+/* Shared by formats with one sample per file: the only field, x, contains its
+ * bytes. */
 #ifndef PEN_FORMAT_WHOLE_FILES_H
 #define PEN_FORMAT_WHOLE_FILES_H
 

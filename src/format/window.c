@@ -1,7 +1,7 @@
 /*
- * A window over an object. It grows to what is asked for, never beyond the
- * object, and is read again from the position asked for when that is not in
- * it: good for going forward, refuses to be clever about anything else.
+ * A window over an object. It grows to the size requested, never beyond the
+ * object, and is read again from the requested position if that is not in it:
+ * made for reading forward only.
  */
 #include "format/window.h"
 

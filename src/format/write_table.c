@@ -1,8 +1,8 @@
-/* What writers share: the samples of a table, piece by piece or at once. */
+/* Shared by writers: the samples of a table, in pieces or all at once. */
 #include "base/mem.h"
 #include "format/format.h"
 
-#define PIECE ((size_t)256 << 10) /* made and written while in cache */
+#define PIECE ((size_t)256 << 10) /* stays in the cache */
 
 static int row_bytes(const struct pen_table *t, uint32_t field, size_t *row,
 		     size_t *all, struct pen_err *err)
@@ -12,8 +12,18 @@ static int row_bytes(const struct pen_table *t, uint32_t field, size_t *row,
 	if (pen__shape_bytes(d->shape, d->ndim, d->dtype, row) &&
 	    pen__mul(*row, t->nsamples, all))
 		return 0;
-	return pen__fail(err, PEN_EINVAL, d->name,
-			 "is too large to be written");
+	return pen__fail(err, P_CANNOT_WRITE_THIS, d->name,
+			 "the field is too large to write");
+}
+
+int pen__table_single(const struct pen_format *f, const struct pen_table *t,
+		      size_t *row, size_t *all, struct pen_err *err)
+{
+	if (t->nfields != 1)
+		return pen__fail(err, P_CANNOT_WRITE_THIS, f->ops->name,
+				 "the format stores one array, not %u",
+				 t->nfields);
+	return row_bytes(t, 0, row, all, err);
 }
 
 int pen__table_rows(const struct pen_table *t, uint32_t field, uint64_t first,

@@ -1,9 +1,8 @@
 /*
- * A zip reader for archives that are meant to be data: it believes nothing
- * that is said twice unless both agree, and nothing that would let two
- * members share bytes. Refuses archives in several parts, those with anything
- * between directory and end or after it, and damaged ones; it does not
- * repair. Zip64 is read wherever it may occur.
+ * A strict zip reader: values stored twice must agree, and members must not
+ * share bytes. Rejects multi-part archives, archives with anything between
+ * directory and end record or after it, and damaged ones; it does not repair.
+ * Zip64 is supported everywhere.
  */
 #include "format/zip.h"
 
@@ -18,7 +17,7 @@
 #define EOCD64_LEN 56u
 #define ENTRY_LEN 46u
 #define LOCAL_LEN 30u
-#define LOCAL_LOOK 256u /* holds nearly every local header */
+#define LOCAL_LOOK 256u /* large enough for nearly every local header */
 #define LONGEST_COMMENT 65535u
 #define FIRST_TAIL 1024u
 #define LARGEST_DIR ((uint64_t)64 << 20)
@@ -26,12 +25,13 @@
 static int damaged(const struct pen_peek *pk, struct pen_err *err,
 		   const char *what)
 {
-	return pen__fail(err, PEN_EDATA, pk->name, "damaged zip: %s", what);
+	return pen__fail(err, P_DAMAGED, pk->name, "damaged zip archive: %s",
+			 what);
 }
 
-/* What the end of the archive says. */
+/* Contents of the end record. */
 struct tail {
-	uint64_t at; /* of the end record; then of what precedes it */
+	uint64_t at; /* of the end record, then of the zip64 one */
 	uint64_t disk, dir_disk, nhere, n, dir_len, dir_at;
 };
 
@@ -47,11 +47,11 @@ static bool parse_eocd(const uint8_t *p, size_t n, struct tail *t)
 	t->n = pen__take_u16(&b);
 	t->dir_len = pen__take_u32(&b);
 	t->dir_at = pen__take_u32(&b);
-	/* its comment reaches just to the end, or it is not the record */
+	/* its comment must end at the end of the file */
 	return pen__take_u16(&b) == pen__bytes_left(&b) && !b.bad;
 }
 
-/* Looks for the end record in the last `want` bytes: 1 found, 0 not. */
+/* Searches the last `want` bytes for the end record: 1 found, 0 not. */
 static int scan_tail(struct pen_peek *pk, uint64_t want, struct tail *t,
 		     struct pen_err *err)
 {
@@ -72,13 +72,13 @@ static int scan_tail(struct pen_peek *pk, uint64_t want, struct tail *t,
 	return rc;
 }
 
-/* A number that fits the narrow record is in both. */
+/* A number that fits into the narrow record is in both. */
 static bool agree(uint64_t narrow, uint64_t wide, uint64_t most)
 {
 	return narrow == wide || narrow == most;
 }
 
-/* Zip64: the same numbers again, wide. */
+/* Zip64: the same numbers in 64 bits. */
 static int read_eocd64(struct pen_peek *pk, struct tail *t, struct pen_err *err)
 {
 	const struct tail narrow = *t;
@@ -88,32 +88,34 @@ static int read_eocd64(struct pen_peek *pk, struct tail *t, struct pen_err *err)
 	int rc;
 
 	if (t->at < LOCATOR_LEN + EOCD64_LEN)
-		return damaged(pk, err,
-			       "the directory is not where the end "
-			       "record says");
+		return damaged(
+			pk, err,
+			"the directory is not at the offset in the end record");
 	rc = pk->read(pk, t->at - LOCATOR_LEN, buf, LOCATOR_LEN, err);
 	if (rc < 0)
 		return rc;
 	if (pen__take_u32(&b) != 0x07064b50)
-		return damaged(pk, err,
-			       "the directory is not where the end "
-			       "record says");
+		return damaged(
+			pk, err,
+			"the directory is not at the offset in the end record");
 	disk = pen__take_u32(&b);
 	at = pen__take_u64(&b);
 	ndisks = pen__take_u32(&b);
 	if (disk || ndisks > 1)
-		return pen__fail(err, PEN_ENOTSUP, pk->name,
-				 "a zip archive in several parts");
-	/* it lies right before its locator, with nothing optional in it */
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, pk->name,
+				 "multi-part zip archives are not supported");
+	/* it directly precedes its locator and has no optional parts */
 	if (at != t->at - LOCATOR_LEN - EOCD64_LEN)
-		return damaged(pk, err, "zip64 end record is elsewhere");
+		return damaged(pk, err,
+			       "the zip64 end record is not directly before "
+			       "its locator");
 	rc = pk->read(pk, at, buf, EOCD64_LEN, err);
 	if (rc < 0)
 		return rc;
 	b = pen__bytes(buf, EOCD64_LEN);
 	if (pen__take_u32(&b) != 0x06064b50 ||
 	    pen__take_u64(&b) != EOCD64_LEN - 12)
-		return damaged(pk, err, "no zip64 end record");
+		return damaged(pk, err, "the zip64 end record is missing");
 	pen__take(&b, 4);
 	*t = (struct tail){ .at = at };
 	t->disk = pen__take_u32(&b);
@@ -125,20 +127,24 @@ static int read_eocd64(struct pen_peek *pk, struct tail *t, struct pen_err *err)
 	if (!agree(narrow.n, t->n, UINT16_MAX) ||
 	    !agree(narrow.dir_len, t->dir_len, UINT32_MAX) ||
 	    !agree(narrow.dir_at, t->dir_at, UINT32_MAX))
-		return damaged(pk, err, "its two end records differ");
+		return damaged(
+			pk, err,
+			"the end record and the zip64 end record disagree");
 	return 0;
 }
 
 static int no_end(struct pen_peek *pk, struct pen_err *err)
 {
 	const size_t n = pk->size < 8 ? (size_t)pk->size : 8;
-	uint8_t b[8];
+	uint8_t b[8] = { 0 };
 	int rc = n ? pk->read(pk, 0, b, n, err) : 0;
+	const int kind = memcmp(b, "PK", 2) == 0 ? P_TRUNCATED
+						 : P_NOT_THIS_FORMAT;
 
 	return rc ? rc
-		  : pen__fail(err, PEN_EDATA, pk->name,
-			      "not a zip archive, or a truncated one: it "
-			      "begins with %s, and the end record is missing",
+		  : pen__fail(err, kind, pk->name,
+			      "not a zip archive, or truncated: it starts with "
+			      "%s and has no end record",
 			      pen__quoted(b, n).s);
 }
 
@@ -154,8 +160,8 @@ static int read_tail(struct pen_peek *pk, struct tail *t, struct pen_err *err)
 		return rc;
 	if (!rc)
 		return no_end(pk, err);
-	/* Some writers put zip64 records there without need, so a gap before
-	 * the end record is a reason to look, too. */
+	/* Some writers add zip64 records needlessly, so a gap before the end
+	 * record also requires a look. */
 	if (t->n == UINT16_MAX || t->dir_len == UINT32_MAX ||
 	    t->dir_at == UINT32_MAX || t->dir_at + t->dir_len != t->at) {
 		rc = read_eocd64(pk, t, err);
@@ -163,24 +169,27 @@ static int read_tail(struct pen_peek *pk, struct tail *t, struct pen_err *err)
 			return rc;
 	}
 	if (t->disk || t->dir_disk || t->nhere != t->n)
-		return pen__fail(err, PEN_ENOTSUP, pk->name,
-				 "a zip archive in several parts");
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, pk->name,
+				 "multi-part zip archives are not supported");
 	if (t->dir_at > t->at || t->dir_len != t->at - t->dir_at)
-		return damaged(pk, err,
-			       "the directory is not where the end "
-			       "record says");
+		return damaged(
+			pk, err,
+			"the directory is not at the offset in the end record");
 	if (t->n > t->dir_len / ENTRY_LEN)
-		return damaged(pk, err, "more members than fit the directory");
+		return damaged(pk, err,
+			       "the end record lists more members than the "
+			       "directory can contain");
 	if (t->dir_len > LARGEST_DIR)
-		return pen__fail(err, PEN_ENOTSUP, pk->name,
-				 "a zip directory of %" PRIu64 " bytes",
+		return pen__fail(err, P_OVER_LIMIT, pk->name,
+				 "the zip directory has %" PRIu64
+				 " bytes, more than 64 MiB",
 				 t->dir_len);
 	return 0;
 }
 
 /*
- * The zip64 extra field among the extra fields: replaces those of v[0..n)
- * that are saturated, in order. False when one is saturated and not there.
+ * The zip64 extra field replaces those of v[0..n) that are saturated, in order.
+ * False if one is saturated but not in the field.
  */
 static bool widen(struct pen_bytes extra, uint64_t *const *v, unsigned n)
 {
@@ -240,7 +249,7 @@ static int by_position(const void *a, const void *b)
 	return (x->header > y->header) - (x->header < y->header);
 }
 
-/* The local header agrees with the directory, and the bytes are there. */
+/* The local header must agree with the directory, and the bytes must exist. */
 static int check_local(struct pen_peek *pk, struct pen_zip_member *m,
 		       const uint8_t *p, size_t n, struct pen_err *err)
 {
@@ -269,15 +278,15 @@ static int check_local(struct pen_peek *pk, struct pen_zip_member *m,
 			       "have different names");
 	if (method != m->method || ((flags ^ m->flags) & 9))
 		return damaged(pk, err,
-			       "a member and its directory entry "
-			       "have different methods");
-	/* bit 3: sizes and crc come after the data, so they are not here */
+			       "a member and its directory entry have "
+			       "different compression methods");
+	/* bit 3: sizes and crc follow the data instead */
 	if (!(flags & 8) &&
 	    (!widen(pen__bytes(extra, extra_len), wide, 2) || crc != m->crc ||
 	     csize != m->csize || usize != m->usize))
 		return damaged(pk, err,
-			       "a member and its directory entry "
-			       "have different sizes");
+			       "a member and its directory entry have "
+			       "different sizes or checksums");
 	m->data = m->header + n;
 	if (m->csize > m->limit - m->data)
 		return damaged(pk, err, "members overlap");
@@ -300,8 +309,7 @@ static int read_local(struct pen_peek *pk, struct pen_zip_member *m,
 		return rc;
 	if (memcmp(first, "PK\3\4", 4) != 0)
 		return damaged(pk, err,
-			       "a directory entry points at what is "
-			       "no member");
+			       "a directory entry does not point to a member");
 	n = LOCAL_LEN + (size_t)(first[26] | first[27] << 8) +
 	    (size_t)(first[28] | first[29] << 8);
 	if (n > room)
@@ -326,17 +334,17 @@ static int read_members(struct pen_zip *z, struct pen_peek *pk, size_t dir_len,
 
 	for (size_t i = 0; rc >= 0 && i < z->n; i++)
 		if (!parse_entry(&b, &z->m[i]))
-			return damaged(pk, err, "a directory entry is not one");
+			return damaged(pk, err, "a directory entry is invalid");
 	if (rc >= 0 && pen__bytes_left(&b))
 		return damaged(pk, err,
-			       "the directory has more entries than "
-			       "the end record says");
+			       "the directory has more entries than the end "
+			       "record lists");
 	if (rc < 0)
 		return rc;
 	qsort(z->m, z->n, sizeof(*z->m), by_position);
-	/* with the last one every limit below lies before the directory */
+	/* if the last one is before the directory, all are */
 	if (z->m[z->n - 1].header > z->dir_at)
-		return damaged(pk, err, "a member lies outside");
+		return damaged(pk, err, "a member starts after the directory");
 	for (size_t i = 0; i < z->n; i++) {
 		struct pen_zip_member *m = &z->m[i];
 
@@ -358,9 +366,9 @@ int pen__zip_open(struct pen_zip *z, struct pen_peek *pk, struct pen_err *err)
 	if (rc < 0)
 		return rc;
 	if (!t.n)
-		return pen__fail(err, PEN_EDATA, pk->name,
+		return pen__fail(err, P_NO_SAMPLES, pk->name,
 				 "the zip archive is empty");
-	/* both are bounded by the object's own size: see read_tail() */
+	/* both are bounded by the size of the object: see read_tail() */
 	z->dir = pen__alloc((size_t)t.dir_len, 1);
 	z->m = pen__calloc((size_t)t.n, sizeof(*z->m));
 	z->n = (size_t)t.n;
@@ -406,20 +414,25 @@ int pen__zip_usable(const struct pen_zip_member *m, const char *where,
 		    struct pen_err *err)
 {
 	if (m->flags & 1)
-		return pen__fail(err, PEN_ENOTSUP, where, "is encrypted");
+		return pen__fail(
+			err, P_UNSUPPORTED_FEATURE, where,
+			"the member is encrypted, which is not supported");
 	if (m->method != PEN_ZIP_STORED && m->method != PEN_ZIP_DEFLATED)
-		return pen__fail(err, PEN_ENOTSUP, where,
-				 "is compressed with %s (%u); stored and "
-				 "deflated members are read",
-				 method_name(m->method), m->method);
+		return pen__fail(
+			err, P_UNSUPPORTED_FEATURE, where,
+			"the member is compressed with %s (method %u), which "
+			"is not supported; store or deflate it",
+			method_name(m->method), m->method);
 	if (m->method == PEN_ZIP_STORED && m->csize != m->usize)
-		return pen__fail(err, PEN_EDATA, where,
-				 "damaged zip: stored, but of two sizes");
+		return pen__fail(err, P_DAMAGED, where,
+				 "damaged zip archive: the member is stored, "
+				 "but its two sizes differ");
 	/* Deflate's best is 258 bytes from 2 bits: 1032 to 1. */
 	if (m->method == PEN_ZIP_DEFLATED && m->usize / 1032 > m->csize + 64)
-		return pen__fail(err, PEN_EDATA, where,
-				 "damaged zip: %" PRIu64 " bytes cannot come "
-				 "from %" PRIu64,
+		return pen__fail(err, P_DAMAGED, where,
+				 "damaged zip archive: %" PRIu64
+				 " bytes cannot come from %" PRIu64
+				 " compressed bytes",
 				 m->usize, m->csize);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /*
- * Converting single cells: source to writer, straight or through a shuffle,
- * then what was written is opened like any other source and compared. It gets
- * its name only then; until then it is a file beside, and gone if anything
- * fails.
+ * Converts single cells: source to writer, directly or through a shuffle; then
+ * the copy is opened like any other source and compared. Only then does it get
+ * its name; until then it is a temporary file next to the target, removed after
+ * any failure.
  */
 #include "make/convert.h"
 
@@ -34,8 +34,8 @@ struct job {
 	struct pen_cells_writer *w;
 	struct pen_row_shuffle *shuffle;
 	struct pen_sums sums;
-	uint64_t since; /* when the phase began */
-	/* names of rows, for the writer */
+	uint64_t since; /* when the phase started */
+	/* row names, for the writer */
 	struct pen_buf texts;
 	const char **text;
 	uint64_t ntext;
@@ -49,8 +49,8 @@ static int tick(struct job *j, enum pen_convert_phase phase, uint64_t done)
 	j->r->seconds[phase] += (double)(now - j->since) / 1e9;
 	j->since = now;
 	if (j->c->tick && j->c->tick(j->c->arg, phase, done, j->src.spec.nrows))
-		return pen__fail(j->err, PEN_ECLOSED, j->c->path,
-				 "was interrupted; nothing was written");
+		return pen__fail(j->err, P_INTERRUPTED, j->c->path,
+				 "interrupted; nothing was written");
 	return 0;
 }
 
@@ -61,7 +61,7 @@ static int nomem(const struct job *j, size_t n)
 
 /* ---- rows to the writer ---- */
 
-/* What codes of the index stand for, as strings. */
+/* The labels of the index codes, as strings. */
 static int name_rows(struct job *j, const struct pen_cells_rows *r)
 {
 	const struct pen_cells_labels *label = j->src.index;
@@ -79,7 +79,7 @@ static int name_rows(struct job *j, const struct pen_cells_rows *r)
 	j->texts.n = 0;
 	for (uint64_t i = 0; i < r->n; i++) {
 		if ((uint32_t)code[i] >= label->n)
-			return pen__fail(j->err, PEN_EDATA, j->c->path,
+			return pen__fail(j->err, P_BAD_DATA_VALUE, j->c->path,
 					 "a cell of the source has no name");
 		pen__buf_put(&j->texts, label->s[code[i]].p,
 			     label->s[code[i]].n);
@@ -110,7 +110,7 @@ static int write_rows(struct job *j, const struct pen_cells_rows *r)
 
 /* ---- phases ---- */
 
-/* Genes that are joined leave some numbers out; only reading tells how many. */
+/* Joined genes drop some values; only reading shows how many are left. */
 static int count(struct job *j)
 {
 	struct pen_cellsource s;
@@ -133,7 +133,7 @@ static int count(struct job *j)
 static int open_shuffle(struct job *j)
 {
 	struct pen_row_shuffle_setup setup = { .spec = &j->src.spec,
-					       .beside = j->c->path,
+					       .target = j->c->path,
 					       .seed = j->c->seed,
 					       .memory = j->c->memory };
 
@@ -185,9 +185,9 @@ static int write_shuffled(struct job *j)
 	return rc;
 }
 
-/* ---- verifying ---- */
+/* ---- verification ---- */
 
-/* The same matrices, out of what was written. */
+/* Opens the same matrices of the copy. */
 static int open_written(struct job *j, struct pen_cellsource *s)
 {
 	struct pen_text matrix = { 0 };
@@ -255,20 +255,21 @@ static int verify(struct job *j)
 		rc = compare_rows(j, &s, &sums);
 	place = rc >= 0 ? pen__sums_differ(&j->sums, &sums) : -1;
 	if (place >= 0)
-		rc = pen__fail(j->err, PEN_EDATA, j->c->path,
-			       "what was written differs from the source, in "
-			       "some of cells %" PRIu64 " to %" PRIu64
-			       "; nothing is kept: check disk and memory",
-			       (uint64_t)place * PEN_SUMS_ROWS,
-			       (uint64_t)(place + 1) * PEN_SUMS_ROWS - 1);
+		rc = pen__fail(
+			j->err, P_COPY_DIFFERS, j->c->path,
+			"the copy differs from the source within cells %" PRIu64
+			" to %" PRIu64
+			" and was discarded; check the disk and the memory",
+			(uint64_t)place * PEN_SUMS_ROWS,
+			(uint64_t)(place + 1) * PEN_SUMS_ROWS - 1);
 	pen__sums_fini(&sums);
 	pen__cellsource_close(&s);
 	return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the conversion ---- */
 
-/* Is a file of the source that very file, or below that directory? */
+/* Whether an object of the source is that file, or is below that directory. */
 static bool is_read(const struct pen_objects *o, const char *path)
 {
 	char to[PATH_MAX], at[PATH_MAX];
@@ -290,18 +291,18 @@ static bool is_read(const struct pen_objects *o, const char *path)
 	return false;
 }
 
-/* Not all that a source has is written: what was made of it never takes its
- * place. */
+/* A conversion may omit parts of a source, so its output never replaces the
+ * source. */
 static int check_apart(struct job *j)
 {
 	return is_read(&j->src.l->ds->objs, j->c->path)
-		       ? pen__fail(j->err, PEN_EINVAL, j->c->path,
-				   "is what is read, of which not all is "
-				   "written; name another file")
+		       ? pen__fail(j->err, P_CONFLICT, j->c->path,
+				   "this is the source, which a conversion may "
+				   "not copy completely; choose another file")
 		       : 0;
 }
 
-/* Of a file, or of all files below a directory. */
+/* The size of a file, or of all files below a directory. */
 static uint64_t bytes_of(const char *path)
 {
 	char *const paths[] = { (char *)(uintptr_t)path, NULL };

@@ -1,7 +1,7 @@
 /*
- * What files have is in their trees (format/cells_tree.c): paths and kinds. A
- * matrix comes along when every file has it, of the same width, and can be
- * read; names with a comma cannot be asked for.
+ * The contents of files are listed in their trees (format/cells_tree.c): paths
+ * and kinds. A matrix is copied if every file has it, with the same width, and
+ * it can be read; names with a comma cannot be requested.
  */
 #include "make/convert_left.h"
 
@@ -90,7 +90,7 @@ static bool begins(struct pen_span s, const char *with)
 	return s.n >= n && memcmp(s.p, with, n) == 0;
 }
 
-/* "50" of "float32 700x50"; of what is sparse "". */
+/* "50" of "float32 700x50"; "" if sparse. */
 static struct pen_span width_of(struct pen_span kind)
 {
 	size_t at = kind.n;
@@ -100,7 +100,7 @@ static struct pen_span width_of(struct pen_span kind)
 	return (struct pen_span){ kind.p + at, kind.n - at };
 }
 
-/* "layers/a": kind layers, name a. What has no slash is a kind itself. */
+/* "layers/a": kind layers, name a. A path without a slash is a kind itself. */
 static void leave(struct pen_left *l, struct pen_span path)
 {
 	const uint8_t *slash = memchr(path.p, '/', path.n);
@@ -124,7 +124,7 @@ static void leave(struct pen_left *l, struct pen_span path)
 
 /* ---- matrices ---- */
 
-static bool is_beside(struct pen_span path)
+static bool is_extra(struct pen_span path)
 {
 	return begins(path, "layers/") || begins(path, "obsm/");
 }
@@ -140,7 +140,7 @@ static bool is_everywhere(const struct pen_cells *p, const struct entry *e)
 		if (!find_entry(&p->view[i], e->path, &o) ||
 		    !pen__cells_is_matrix(o.path, o.kind))
 			return false;
-		/* layers are over genes, which are joined */
+		/* layers have genes as columns, which are joined */
 		if (!layer && pen__cells_compare(width_of(o.kind),
 						 width_of(e->kind)) != 0)
 			return false;
@@ -156,7 +156,7 @@ void pen__left_choose(struct pen_left *l, const struct pen_cells *p,
 	struct entry e;
 
 	while (next_entry(&b, &e)) {
-		if (!is_beside(e.path))
+		if (!is_extra(e.path))
 			continue;
 		if (!pen__cells_is_matrix(e.path, e.kind) ||
 		    !is_everywhere(p, &e) || e.path.n > 255 ||
@@ -191,10 +191,10 @@ void pen__left_rest(struct pen_left *l, const struct pen_cells *p, bool chosen)
 			if (is_column(e.path) ||
 			    (e.path.n == 1 && *e.path.p == 'X') ||
 			    (chosen &&
-			     (is_beside(e.path) || begins(e.path, "raw"))))
+			     (is_extra(e.path) || begins(e.path, "raw"))))
 				continue;
-			/* what the first has was looked at */
-			if (is_beside(e.path) &&
+			/* those of the first file are already handled */
+			if (is_extra(e.path) &&
 			    find_entry(p->view0, e.path, &o))
 				continue;
 			leave(l, e.path);
@@ -226,7 +226,7 @@ void pen__left_columns(struct pen_left *l, const struct pen_cells *p, bool obs)
 		const struct pen_span index = obs ? v->obs_index : v->var_index;
 		struct pen_bytes b = pen__bytes(v->tree.p, v->tree.n);
 
-		/* var is the first file's */
+		/* var comes from the first file */
 		if (!v->matrix || (!obs && v != p->view0))
 			continue;
 		while (next_entry(&b, &e)) {

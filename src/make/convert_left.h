@@ -1,6 +1,6 @@
 /*
- * What of a source a conversion takes, and what it leaves: matrices that all
- * files have alike come along; all else is named, by kind.
+ * What a conversion copies of a source, and what it omits: matrices that all
+ * files have with equal shape are copied; everything else is listed by kind.
  */
 #ifndef PEN_MAKE_CONVERT_LEFT_H
 #define PEN_MAKE_CONVERT_LEFT_H
@@ -14,7 +14,7 @@ struct pen_cells;
 
 #define PEN_LEFT_KINDS 16
 
-/* Things of one kind. */
+/* Omitted objects of one kind. */
 struct pen_left_kind {
 	char kind[24];	     /* "obs", "layers", "uns", ... */
 	struct pen_buf name; /* each with a NUL */
@@ -22,28 +22,28 @@ struct pen_left_kind {
 };
 
 struct pen_left {
-	struct pen_left_kind of[PEN_LEFT_KINDS]; /* the last: all others */
+	struct pen_left_kind of[PEN_LEFT_KINDS]; /* the last: all other kinds */
 	uint32_t n;
-	bool bad; /* memory ran out */
+	bool bad; /* out of memory */
 };
 
 void pen__left_fini(struct pen_left *);
-/* Once, however often it is named. */
+/* Adds a name unless it is already listed. */
 void pen__left_add(struct pen_left *, const char *kind, struct pen_span name);
-/* All names of a kind, after one another: "" first, NULL after the last. */
+/* Iterates over the names of a kind: start with "", NULL after the last. */
 const char *pen__left_next(const struct pen_left_kind *, const char *after);
 
 /*
- * Matrices beside X that all files have, as a list for option matrix, after
- * what is there. Those that cannot come along are left.
+ * Appends the matrices other than X that all files have to a list for option
+ * matrix. Those that cannot be copied are listed as omitted.
  */
 void pen__left_choose(struct pen_left *, const struct pen_cells *,
 		      struct pen_text *list);
-/* What no writer has a place for. chosen: by the user; then what he did not
- * name of matrices is not left, but not wanted. */
+/* Lists what no writer supports. chosen: the user selected matrices, so that
+ * others are not wanted rather than omitted. */
 void pen__left_rest(struct pen_left *, const struct pen_cells *, bool chosen);
-/* Columns of obs, or of var, that some file has and that were not taken,
- * though all were asked for. */
+/* Lists columns of obs or var that some file has and that were not taken
+ * although all were requested. */
 void pen__left_columns(struct pen_left *, const struct pen_cells *, bool obs);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * From a loader of single cells to the spec of a writer. A data set is opened
- * twice: once to see which matrices there are, then for exactly these. Refuses
- * formats that have no cells. What no writer takes is left, and named.
+ * Derives the spec of a writer from a loader of single cells. A data set is
+ * opened twice: once to find the matrices, then with exactly these. Refuses
+ * formats without cells. Lists what no writer supports.
  */
 #include "make/convert_source.h"
 
@@ -41,7 +41,8 @@ static int set_common(struct pen_cellsource *s, struct pen_err *err)
 	return rc;
 }
 
-/* Batches of some megabytes, whatever a row is. ds has one of the matrices. */
+/* Sets batches of a few megabytes, whatever the size of a row. ds has one of
+ * the matrices. */
 static int set_batch(struct pen_cellsource *s, const struct pen_dataset *ds,
 		     uint32_t nmatrices, struct pen_err *err)
 {
@@ -58,7 +59,7 @@ static int set_batch(struct pen_cellsource *s, const struct pen_dataset *ds,
 	return set(s, "batch_size", text, err);
 }
 
-/* The columns that were asked for, after the index. */
+/* The requested columns, after the index. */
 static int set_asked(struct pen_cellsource *s, const char *key,
 		     const char *asked, bool index, struct pen_err *err)
 {
@@ -104,7 +105,7 @@ static uint32_t count_commas(const char *s)
 	return n;
 }
 
-/* What the user asked for, which the settings change on the way. */
+/* The user's selection, which the settings replace. */
 struct asked {
 	char *obs, *var, *matrix;
 };
@@ -125,7 +126,7 @@ static int see_asked(struct pen_cellsource *s, struct asked *a,
 	return 0;
 }
 
-/* Looks at the data set, and settles what is asked of it. */
+/* Inspects the data set and settles the selection. */
 static int look(struct pen_cellsource *s, const struct asked *a,
 		struct pen_err *err)
 {
@@ -173,7 +174,7 @@ static int settle(struct pen_cellsource *s, struct asked *a,
 
 /* ---- the spec ---- */
 
-/* Texts as C strings, kept in mem: n pointers, then what they point to. */
+/* Strings as C strings, kept in mem: n pointers, followed by the characters. */
 static const char *const *put_names(struct pen_cellsource *s,
 				    const struct pen_span *name, uint32_t n)
 {
@@ -198,7 +199,7 @@ static const char *const *put_names(struct pen_cellsource *s,
 	return at;
 }
 
-/* The texts of names as a blob has them; free it. */
+/* Parses the names of a blob; the caller frees the result. */
 static struct pen_span *take_names(struct pen_span names, uint32_t n)
 {
 	struct pen_bytes b = pen__bytes(names.p, names.n);
@@ -222,7 +223,7 @@ static bool is_index(const struct pen_cells_field *c)
 	return c->name.n == 6 && memcmp(c->name.p, "_index", 6) == 0;
 }
 
-/* What is missing of the column before it. */
+/* The mask of the preceding column. */
 static struct pen_cells_column_spec
 mask_of(const struct pen_cells_column_spec *c)
 {
@@ -241,7 +242,7 @@ static int put_obs(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 	struct pen_cells_column_spec *to = &s->obs[at];
 
 	if (index && s->like && !s->like->obs_index)
-		return 0; /* that a writer made up */
+		return 0; /* made up by a writer */
 	*to = (struct pen_cells_column_spec){
 		.name = put_name(s, index ? s->p->view0->obs_index : c->name),
 		.dtype = (enum pen_dtype)c->dtype,
@@ -269,7 +270,7 @@ static int put_obs(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 	return 0;
 }
 
-/* source=true: which file a cell is from, as one more column. */
+/* source=true: an additional column with the file of each cell. */
 static int put_source(struct pen_cellsource *s, struct pen_err *err)
 {
 	const struct pen_format *f = s->l->ds->format;
@@ -297,7 +298,7 @@ static int put_source(struct pen_cellsource *s, struct pen_err *err)
 	return to->names ? 0 : nomem(err, n * cap);
 }
 
-/* Does the first file describe all genes that there are? */
+/* Whether the first file describes all genes of the matrix. */
 static bool is_covered(const struct pen_cellsource *s)
 {
 	for (uint32_t j = 0; j < s->spec.ncols; j++)
@@ -306,7 +307,7 @@ static bool is_covered(const struct pen_cellsource *s)
 	return true;
 }
 
-/* What is missing of the column of var that came last. */
+/* The mask of the last column of var. */
 static int put_mask(struct pen_cellsource *s, const struct pen_cells_field *c,
 		    struct pen_err *err)
 {
@@ -324,7 +325,7 @@ static int put_mask(struct pen_cellsource *s, const struct pen_cells_field *c,
 	return 0;
 }
 
-/* Column i of var, for the genes that there are. */
+/* Column i of var, restricted to the genes of the matrix. */
 static int put_var(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 {
 	const struct pen_format *f = s->l->ds->format;
@@ -356,7 +357,7 @@ static int put_var(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 	return c->mask ? put_mask(s, c, err) : 0;
 }
 
-/* Genes that are not all of the first file: their names are all there is. */
+/* Genes that are not all in the first file: only their names are known. */
 static int put_joined(struct pen_cellsource *s, struct pen_err *err)
 {
 	const struct pen_format *f = s->l->ds->format;
@@ -400,8 +401,7 @@ static int put_vars(struct pen_cellsource *s, struct pen_err *err)
 	return rc;
 }
 
-/* Of what indices a writer takes: what a file has, where it is one of the
- * usual. */
+/* The index type for a writer: that of the file if it is a usual one. */
 static enum pen_dtype indices_of(const struct pen_cells_matrix *m)
 {
 	const enum pen_dtype t = m->sparse ? pen__chunked_declared(&m->indices)
@@ -410,8 +410,8 @@ static enum pen_dtype indices_of(const struct pen_cells_matrix *m)
 	return t == PEN_I64 || t == PEN_U16 || t == PEN_U32 ? t : PEN_I32;
 }
 
-/* Matrices beside the first. */
-static void put_beside(struct pen_cellsource *s)
+/* Matrices other than the first. */
+static void put_extra(struct pen_cellsource *s)
 {
 	for (uint32_t i = 1; i < s->p->nmatrices; i++) {
 		const struct pen_cells_slot *t = &s->p->slot[i];
@@ -450,7 +450,7 @@ static void put_matrix(struct pen_cellsource *s)
 
 static bool make_room(struct pen_cellsource *s)
 {
-	/* each with a mask, and one for where it is from */
+	/* each may have a mask, plus one for the source */
 	const uint32_t nobs = 2 * s->p->nobs + 1, n = s->p->nmatrices;
 	const uint32_t nvar = 2 * pen__cells_nvar(s->l->ds->format) + 1;
 
@@ -479,7 +479,7 @@ static int describe(struct pen_cellsource *s, const struct asked *a,
 	if (!make_room(s))
 		return nomem(err, s->p->nobs * sizeof(*s->obs));
 	put_matrix(s);
-	put_beside(s);
+	put_extra(s);
 	for (uint32_t i = 0; rc >= 0 && i < s->p->nobs; i++)
 		rc = put_obs(s, i, err);
 	if (rc >= 0 && s->p->source)
@@ -564,7 +564,7 @@ void pen__cellsource_close(struct pen_cellsource *s)
 
 /* ---- rows ---- */
 
-/* All numbers of a list, by what the index says. */
+/* The values of a list, counted from the index. */
 static uint64_t count_list(const struct pen_cellsource *s, uint32_t field)
 {
 	const struct pen_dataset *ds = s->l->ds;
@@ -606,7 +606,7 @@ void pen__cellsource_add(struct pen_cells_spec *spec,
 		csr[i].nnz += r->csr[i].start[r->n];
 }
 
-/* Which sample of which object a row is. */
+/* The object of a row, and the sample in it. */
 struct place {
 	uint64_t k;
 	uint32_t object;
@@ -634,7 +634,7 @@ static void put_value(const struct pen_cellsource *s, uint32_t column,
 		pen__buf_put(out, raw, size);
 }
 
-/* Columns are in the index, not in the batch. */
+/* Columns come from the index, not from the batch. */
 static int take_columns(struct pen_cellsource *s, struct pen_err *err)
 {
 	const struct pen_batch *b = s->batch;

@@ -1,7 +1,6 @@
 /*
- * Hashes of rows, and what else of two sources has to be the same. Codes are
- * hashed by what they stand for: the same cells may count categories in
- * another way.
+ * Hashes of rows, and comparison of everything else in two sources. Codes are
+ * hashed by their labels, since two sources may number categories differently.
  */
 #include "make/convert_sums.h"
 
@@ -18,7 +17,7 @@ struct hash {
 	uint64_t a, b;
 };
 
-/* Both halves of a product, folded. */
+/* Folds both halves of a product. */
 static uint64_t fold(uint64_t x, uint64_t y)
 {
 	return x * y ^ pen__mulhi(x, y);
@@ -30,8 +29,7 @@ static void add_word(struct hash *h, uint64_t v)
 	h->b = fold(h->b + v, 0xd1b54a32d192ed03u);
 }
 
-/* Its length first, so that two of them next to one another are not the same
- * as one. */
+/* Includes the length, so that two adjacent strings differ from one. */
 static void add_bytes(struct hash *h, const uint8_t *p, size_t n)
 {
 	uint64_t v;
@@ -47,7 +45,7 @@ static void add_bytes(struct hash *h, const uint8_t *p, size_t n)
 	add_word(h, v);
 }
 
-/* What a code means; nothing, when it means none. */
+/* The label of a code; empty for a missing value. */
 static struct pen_span text_of(const struct pen_cellsource *s, uint32_t column,
 			       int32_t code)
 {
@@ -159,25 +157,26 @@ static int same_column(const char *frame, const struct pen_cells_column_spec *a,
 		       struct pen_err *err)
 {
 	if (strcmp(a->name, b->name) != 0)
-		return pen__fail(err, PEN_EDATA, path,
-				 "column %s of %s is called %s in it", a->name,
-				 frame, b->name);
+		return pen__fail(err, P_COPY_DIFFERS, path,
+				 "column '%s' of %s is named '%s' in the copy",
+				 a->name, frame, b->name);
 	if (a->coded != b->coded || (!a->coded && a->dtype != b->dtype) ||
 	    a->ordered != b->ordered || a->mask != b->mask)
-		return pen__fail(err, PEN_EDATA, path,
-				 "column %s of %s has another type in it (%s, "
-				 "not %s)",
+		return pen__fail(err, P_COPY_DIFFERS, path,
+				 "column '%s' of %s has a different type in "
+				 "the copy (%s, not %s)",
 				 a->name, frame, pen_dtype_name(b->dtype),
 				 pen_dtype_name(a->dtype));
-	/* names of rows are compared row by row */
+	/* row names are compared row by row */
 	if (a->coded && !a->index && !same_names(a, b))
-		return pen__fail(err, PEN_EDATA, path,
-				 "column %s of %s has other categories in it",
+		return pen__fail(err, P_COPY_DIFFERS, path,
+				 "column '%s' of %s has different categories "
+				 "in the copy",
 				 a->name, frame);
 	return 0;
 }
 
-/* Values of var; those that are codes by what they mean. */
+/* Compares values of var; codes by their labels. */
 static bool same_values(const struct pen_cellsource *a,
 			const struct pen_cellsource *b, uint32_t i)
 {
@@ -204,18 +203,18 @@ static int same_matrix(const struct pen_cells_spec *a,
 		       struct pen_err *err)
 {
 	if (a->nrows != b->nrows || a->ncols != b->ncols)
-		return pen__fail(err, PEN_EDATA, path,
-				 "has %" PRIu64 " cells and %" PRIu64
+		return pen__fail(err, P_COPY_DIFFERS, path,
+				 "the copy has %" PRIu64 " cells and %" PRIu64
 				 " genes, not %" PRIu64 " and %" PRIu64,
 				 b->nrows, b->ncols, a->nrows, a->ncols);
 	if (a->sparse != b->sparse || a->dtype != b->dtype)
-		return pen__fail(err, PEN_EDATA, path,
-				 "its matrix is of another type");
+		return pen__fail(err, P_COPY_DIFFERS, path,
+				 "the matrix has a different type in the copy");
 	if (a->nobs != b->nobs || a->nvar != b->nvar ||
 	    a->ndense != b->ndense || a->ncsr != b->ncsr)
-		return pen__fail(err, PEN_EDATA, path,
-				 "has %u columns of obs and %u of var, not %u "
-				 "and %u",
+		return pen__fail(err, P_COPY_DIFFERS, path,
+				 "the copy has %u columns of obs and %u of "
+				 "var, not %u and %u",
 				 b->nobs, b->nvar, a->nobs, a->nvar);
 	return 0;
 }
@@ -232,23 +231,23 @@ int pen__sources_same(const struct pen_cellsource *want,
 	for (uint32_t i = 0; rc >= 0 && i < a->nvar; i++) {
 		rc = same_column("var", &a->var[i], &b->var[i], path, err);
 		if (rc >= 0 && !same_values(want, got, i))
-			rc = pen__fail(err, PEN_EDATA, path,
-				       "column %s of var has other values in "
-				       "it",
+			rc = pen__fail(err, P_COPY_DIFFERS, path,
+				       "column '%s' of var has different "
+				       "values in the copy",
 				       a->var[i].name);
 	}
 	for (uint32_t i = 0; rc >= 0 && i < a->ndense; i++)
 		if (a->dense[i].dtype != b->dense[i].dtype ||
 		    a->dense[i].ncols != b->dense[i].ncols)
-			rc = pen__fail(err, PEN_EDATA, path,
-				       "%s is of another type in it",
+			rc = pen__fail(err, P_COPY_DIFFERS, path,
+				       "%s has a different type in the copy",
 				       a->dense[i].path);
 	for (uint32_t i = 0; rc >= 0 && i < a->ncsr; i++)
 		if (a->csr[i].dtype != b->csr[i].dtype ||
 		    a->csr[i].ncols != b->csr[i].ncols ||
 		    strcmp(a->csr[i].path, b->csr[i].path) != 0)
-			rc = pen__fail(err, PEN_EDATA, path,
-				       "%s is of another type in it",
+			rc = pen__fail(err, P_COPY_DIFFERS, path,
+				       "%s has a different type in the copy",
 				       a->csr[i].path);
 	return rc;
 }

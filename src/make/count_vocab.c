@@ -1,6 +1,6 @@
 /*
- * See count_vocab.h. Threads take batches of letters from one loader in turns,
- * and count each in a table of their own.
+ * See count_vocab.h. Threads take batches of letters from one loader, one at a
+ * time, and count each in their own table.
  */
 #include "make/count_vocab.h"
 
@@ -13,20 +13,21 @@
 #include "base/team.h"
 #include "engine/spec.h"
 
-#define BATCH (UINT64_C(1) << 17) /* bytes, about: little beside the caches */
-#define USUAL 128u		  /* sequences */
+#define BATCH                                                                  \
+	(UINT64_C(1) << 17) /* bytes, approximate: small next to the caches */
+#define USUAL 128u	    /* sequences */
 
 struct counting {
 	const struct pen_vocab_job *job;
 	struct pen_loader *l;
-	struct pen_counts *counts; /* a thread */
-	pthread_mutex_t lock;	   /* of all below, and the loader */
+	struct pen_counts *counts; /* one per thread */
+	pthread_mutex_t lock;	   /* protects all below, and the loader */
 	uint64_t done, bytes, total;
 	int rc;
 	struct pen_err err;
 };
 
-/* The next batch, or NULL: it is over. */
+/* The next batch, or NULL at the end. */
 static struct pen_batch *next_batch(struct counting *c, unsigned thread)
 {
 	struct pen_batch *b = NULL;
@@ -43,7 +44,7 @@ static struct pen_batch *next_batch(struct counting *c, unsigned thread)
 			done = c->done += b->nsamples;
 	}
 	pthread_mutex_unlock(&c->lock);
-	/* only one of them, and while nobody waits for it */
+	/* in one thread only, and outside the lock */
 	if (b && !thread && c->job->tick &&
 	    c->job->tick(c->job->arg, done, c->total, c->bytes)) {
 		pthread_mutex_lock(&c->lock);
@@ -85,13 +86,13 @@ static void count_batch(struct pen_counts *to, const struct pen_batch *b,
 	}
 }
 
-/* Settings can change what the data has. */
+/* Settings can change the type of the data. */
 static void no_letters(struct counting *c)
 {
 	pthread_mutex_lock(&c->lock);
-	c->rc = pen__fail(&c->err, PEN_EINVAL, "seq",
-			  "is not delivered as letters: leave fields=, cast= "
-			  "and take= out");
+	c->rc = pen__fail(&c->err, P_CONFLICT, "seq",
+			  "the field is not delivered as letters; omit "
+			  "fields=, cast= and take=");
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -134,7 +135,7 @@ static int set_all(struct pen_spec *s, struct pen_err *err)
 	return rc ? rc : set_number(s, "batch_size", USUAL, err);
 }
 
-/* How many sequences are a batch, from what there is. */
+/* Sequences per batch, estimated from the data. */
 static uint64_t batch_of(const struct pen_dataset *ds)
 {
 	const uint64_t n = pen_dataset_nsamples(ds);
@@ -144,8 +145,8 @@ static uint64_t batch_of(const struct pen_dataset *ds)
 }
 
 /*
- * Batches of some 100 kB. What a sequence has is known once the data is open:
- * only when that is far from the usual it is opened again.
+ * Uses batches of about 100 kB. The size of a sequence is only known once the
+ * data is open, so it is opened again if that is far from the default.
  */
 static int open_loader(struct counting *c, struct pen_err *err)
 {
@@ -173,9 +174,9 @@ static int open_loader(struct counting *c, struct pen_err *err)
 	c->total = pen_dataset_nsamples(ds);
 	c->bytes = pen_dataset_nbytes(ds);
 	if (!found) {
-		rc = pen__fail(err, PEN_EINVAL, s->paths[0],
-			       "is no data of sequences: %s has no field seq "
-			       "(and vocab no tokens=)",
+		rc = pen__fail(err, P_NO_SUCH_FIELD, s->paths[0],
+			       "not sequence data: %s has no field 'seq' "
+			       "(vocab does not accept tokens=)",
 			       pen_dataset_format(ds));
 	} else if (!c->l || n < USUAL / 8 || n > USUAL * 8) {
 		pen_loader_close(c->l);
@@ -207,7 +208,7 @@ static int count_all(struct counting *c, uint32_t n, struct pen_err *err)
 		return rc;
 	pen__team_join(team);
 	if (c->rc == PEN_ECLOSED)
-		return pen__fail(err, PEN_ECLOSED, NULL, "was ended");
+		return pen__fail(err, P_INTERRUPTED, NULL, "interrupted");
 	if (c->rc != PEN_END) {
 		if (err)
 			*err = c->err;

@@ -1,4 +1,4 @@
-/* Counting the words of a data set of sequences with all CPUs. */
+/* Counts the words of a data set of sequences on all CPUs. */
 #ifndef PEN_MAKE_COUNT_VOCAB_H
 #define PEN_MAKE_COUNT_VOCAB_H
 
@@ -8,10 +8,10 @@
 struct pen_vocab_job {
 	const struct pen_spec *source; /* tokens=none */
 	const struct pen_count_opts *opts;
-	uint32_t threads; /* that count; 0: CPUs */
-	/* Called once, when it is known what is read. May be NULL. */
+	uint32_t threads; /* 0: one per CPU */
+	/* Called once, after the source was opened. May be NULL. */
 	void (*opened)(const struct pen_dataset *);
-	/* Called now and then by one of them; anything but 0 ends it. */
+	/* Called periodically by one thread; a nonzero result aborts. */
 	int (*tick)(void *arg, uint64_t done, uint64_t total, uint64_t bytes);
 	void *arg;
 };
@@ -23,8 +23,8 @@ struct pen_vocab_result {
 	struct pen_vocab_facts facts;
 };
 
-/* The vocabulary's file into `text`, which is the caller's in any case.
- * PEN_ECLOSED: tick() ended it. */
+/* Writes the vocabulary file to `text`, which the caller owns in any case.
+ * PEN_ECLOSED: tick() aborted it. */
 int pen__vocab_build(const struct pen_vocab_job *, struct pen_text *text,
 		     struct pen_vocab_result *, struct pen_err *);
 

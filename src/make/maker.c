@@ -1,4 +1,4 @@
-/* A format and a store, behind names. */
+/* Combines a format and a store, chosen by name. */
 #include "make/maker.h"
 
 #include <string.h>
@@ -32,7 +32,8 @@ int pen__maker_open(struct pen_maker **out, const char *store,
 		   : pen__fail_nomem(err, "writer", sizeof(*m));
 
 	if (!rc && !m->st->ops->sink_open)
-		rc = pen__fail(err, PEN_EINVAL, store, "cannot write");
+		rc = pen__fail(err, P_BAD_VALUE, store,
+			       "this store cannot write");
 	if (rc) {
 		pen__maker_close(m);
 		return rc;
@@ -49,8 +50,8 @@ int pen__maker_use(struct pen_maker *m, const char *format,
 
 	m->ops = pen__format_find(format);
 	if (!m->ops || !m->ops->write)
-		return pen__fail(err, PEN_ENOTSUP, format,
-				 "cannot be written in this build");
+		return pen__fail(err, P_NOT_IN_BUILD, format,
+				 "this build cannot write the format");
 	for (size_t i = 0; !rc && i < nkv; i++)
 		rc = pen__pairs_add(&m->set, kv[i].key, kv[i].value, err);
 	return rc ? rc

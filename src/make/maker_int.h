@@ -1,4 +1,4 @@
-/* The inside of a maker. */
+/* Internal to the maker. */
 #ifndef PEN_MAKE_MAKER_INT_H
 #define PEN_MAKE_MAKER_INT_H
 

@@ -1,7 +1,7 @@
 /*
- * What is there: a file's header, read through its format, and the files of a
- * folder. Nothing is decoded, so this is cheap; and damage inside the data is
- * not found.
+ * Inspects existing files: the header of a file, read through its format, and
+ * the files of a folder. Nothing is decoded, so this is cheap; damage inside
+ * the data is not found.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "make/maker_int.h"
 
 struct file {
-	struct pen_peek peek; /* first */
+	struct pen_peek peek; /* must be first */
 	int fd;
 	struct pen_store *st;
 	struct pen_found found;
@@ -35,9 +35,12 @@ static int file_read(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
-			return pen__fail_sys(err, n ? errno : 0, pk->name,
-					     "cannot be read up to there");
+		if (n < 0)
+			return pen__fail_sys(err, errno, pk->name,
+					     "cannot read");
+		if (!n)
+			return pen__fail(err, P_TRUNCATED, pk->name,
+					 "the file shrank while it was read");
 		to += n;
 		off += (uint64_t)n;
 		len -= (size_t)n;
@@ -76,7 +79,7 @@ static bool file_open(struct file *f, const char *path)
 /* ---- an index of one object, for bind() ---- */
 
 struct alone {
-	struct pen_index ix; /* first */
+	struct pen_index ix; /* must be first */
 	const struct file *f;
 };
 
@@ -108,9 +111,9 @@ static void alone_name(const struct pen_index *ix, uint64_t object, char *buf,
 	snprintf(buf, cap, "%s", ((const struct alone *)ix)->f->peek.name);
 }
 
-/* ---- looking ---- */
+/* ---- inspection ---- */
 
-/* How the first sample lies there. */
+/* How the first sample is stored. */
 static bool see_units(const struct pen_format *f, struct pen_look *out)
 {
 	struct pen_unit *u = pen__calloc(f->units_per_sample, sizeof(*u));
@@ -126,7 +129,7 @@ static bool see_units(const struct pen_format *f, struct pen_look *out)
 	return true;
 }
 
-/* The format keeps the index `a` until it is closed. */
+/* The format uses the index `a` until it is closed. */
 static bool look_bound(struct pen_format *fresh, const struct file *f,
 		       struct alone *a, struct pen_look *out)
 {
@@ -194,9 +197,8 @@ int pen__there_list(struct pen_there **out, const char *path,
 	int rc;
 
 	if (format && !ops)
-		return pen__fail(err, PEN_EINVAL, format,
-				 "is not a format this build has; see "
-				 "`penstock formats`");
+		return pen__fail(err, P_UNKNOWN_NAME, format,
+				 "unknown format; see `penstock formats`");
 	t = pen__calloc(1, sizeof(*t));
 	if (!t)
 		return pen__fail_nomem(err, "file list", sizeof(*t));

@@ -1,9 +1,9 @@
 /*
- * Dealing rows into buckets. A bucket's rows wait in memory; when they are
- * many enough they are packed and appended to the file. The file has no name
- * from the start, so that nothing is left of it whatever happens to the
- * program; when all rows fit into one bucket there is none. Refuses data of
- * which a bucket would not fit into the given memory with a thousand buckets.
+ * Distributes rows to buckets. The rows of a bucket are collected in memory;
+ * when there are enough of them, they are packed and appended to the file. The
+ * file has no name, so nothing remains of it whatever happens to the process;
+ * if all rows fit into one bucket, there is no file. Refuses data that needs
+ * more than a thousand buckets in the given memory.
  */
 #include "make/row_shuffle.h"
 
@@ -20,13 +20,13 @@
 #include "codec/cellpack.h"
 #include "codec/crc32c.h"
 
-#define BUCKETS 1024u	   /* the most */
-#define LEAST 65536u	   /* bytes of rows that are worth a block */
-#define ROWS 1024u	   /* that are given out at a time */
-#define STREAM 0x63656c6cu /* the permutation's */
-#define PLACE 8u	   /* bytes of a row's place, before all else */
+#define BUCKETS 1024u	   /* at most */
+#define LEAST 65536u	   /* bytes of rows that justify a block */
+#define ROWS 1024u	   /* rows returned per call */
+#define STREAM 0x63656c6cu /* of the permutation */
+#define PLACE 8u /* bytes of a row's position, at the start of its record */
 
-/* X, or a sparse matrix beside it. */
+/* X, or another sparse matrix. */
 struct matrix {
 	bool sparse;
 	enum pen_dtype dtype;
@@ -34,19 +34,19 @@ struct matrix {
 	uint64_t ncols;
 };
 
-/* Numbers of a matrix, and their places, row by row. */
+/* Values of a matrix and their indices, row by row. */
 struct lists {
 	struct pen_buf places, values;
 };
 
-/* Rows as they wait: a record of where each comes to be, how many numbers it
- * has (4 bytes a matrix), columns and dense matrices; and its numbers. */
+/* Pending rows: a record with the position of each, its number of values (4
+ * bytes per matrix), columns and dense matrices; and its values. */
 struct rows {
 	struct pen_buf record;
-	struct lists *m; /* nmatrices, or NULL: nothing yet */
+	struct lists *m; /* nmatrices, or NULL: empty */
 };
 
-/* Rows as they are in the file; of each matrix a part follows. */
+/* Rows as stored in the file, followed by a part for each matrix. */
 struct block {
 	uint64_t at;
 	uint32_t nrows, record, crc, zero;
@@ -56,7 +56,7 @@ struct part {
 };
 
 struct bucket {
-	uint64_t first, n; /* places of its rows */
+	uint64_t first, n; /* positions of its rows */
 	struct rows waiting;
 	struct pen_buf blocks;
 };
@@ -69,17 +69,17 @@ struct pen_row_shuffle {
 	uint64_t at; /* bytes in the file */
 	struct matrix *matrix;
 	uint32_t nmatrices;
-	size_t record;		 /* bytes of a row's */
-	size_t limit;		 /* bytes of a bucket that waits */
-	uint64_t next_row;	 /* that comes in */
-	uint64_t nbuckets, open; /* the bucket that goes out, plus 1 */
+	size_t record;		 /* bytes of a row's record */
+	size_t limit;		 /* bytes of a pending bucket */
+	uint64_t next_row;	 /* the next row to be added */
+	uint64_t nbuckets, open; /* the bucket being returned, plus 1 */
 	struct bucket *bucket;
-	/* of the bucket that goes out */
+	/* of the bucket being returned */
 	struct rows all;
 	uint64_t **start; /* per matrix */
-	uint32_t *order;  /* which row is at which place */
+	uint32_t *order;  /* the row at each position */
 	uint64_t given;
-	/* rows that are given out */
+	/* rows being returned */
 	struct pen_buf *out_start; /* per matrix */
 	struct rows out;	   /* record: not used */
 	struct pen_cells_lists *lists;
@@ -99,7 +99,7 @@ static uint32_t ncolumns(const struct pen_cells_spec *s)
 	return s->nobs + s->ndense;
 }
 
-/* Bytes that a column of obs, or a matrix beside X, has in a row. */
+/* Bytes per row of a column of obs, or of a matrix other than X. */
 static size_t width_of(const struct pen_cells_spec *s, uint32_t i)
 {
 	if (i >= s->nobs)
@@ -133,7 +133,7 @@ static void empty_rows(const struct pen_row_shuffle *d, struct rows *r)
 	r->record.n = 0;
 }
 
-/* Bytes of all; SIZE_MAX: memory ran out. */
+/* Bytes of all; SIZE_MAX: out of memory. */
 static size_t bytes_of(const struct pen_row_shuffle *d, const struct rows *r)
 {
 	size_t n = r->record.n;
@@ -173,11 +173,12 @@ static int open_file(struct pen_row_shuffle *d, struct pen_err *err)
 	d->fd = open(slash ? name : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (d->fd >= 0)
 		return 0;
-	/* not every file system can do without a name */
+	/* not every file system supports files without a name */
 	snprintf(name, sizeof(name), "%s.%ld.rows", d->path, (long)getpid());
 	d->fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 	if (d->fd < 0)
-		return pen__fail_sys(err, errno, name, "cannot be written");
+		return pen__fail_sys(err, errno, name,
+				     "cannot create the temporary file");
 	unlink(name);
 	return 0;
 }
@@ -196,8 +197,8 @@ static int write_all(struct pen_row_shuffle *d, struct pen_err *err)
 			continue;
 		if (n <= 0)
 			return pen__fail_sys(err, n ? errno : ENOSPC, d->path,
-					     "rows cannot be written beside "
-					     "it while they are shuffled");
+					     "cannot write the rows to shuffle "
+					     "to a temporary file next to it");
 		done += (size_t)n;
 	}
 	d->at += done;
@@ -225,17 +226,19 @@ static int read_all(struct pen_row_shuffle *d, uint64_t at, size_t n,
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k <= 0)
-			return pen__fail_sys(err, k ? errno : EIO, d->path,
-					     "rows beside it cannot be read");
+			return pen__fail_sys(
+				err, k ? errno : EIO, d->path,
+				"cannot read the rows to shuffle from the "
+				"temporary file next to it");
 		done += (size_t)k;
 	}
 	d->packed.n = n;
 	return 0;
 }
 
-/* ---- in ---- */
+/* ---- adding rows ---- */
 
-/* Where rows of a matrix begin, by their records. */
+/* Row offsets of a matrix, from the records. */
 static uint64_t *starts_of(const struct pen_row_shuffle *d,
 			   const struct pen_buf *r, uint32_t matrix,
 			   uint64_t *n)
@@ -253,7 +256,7 @@ static uint64_t *starts_of(const struct pen_row_shuffle *d,
 	return start;
 }
 
-/* Numbers of a matrix, at the end of packed. */
+/* Appends the values of a matrix to packed. */
 static int pack_lists(struct pen_row_shuffle *d, const struct rows *r,
 		      uint32_t i, struct part *part, struct pen_err *err)
 {
@@ -277,7 +280,7 @@ static int pack_lists(struct pen_row_shuffle *d, const struct rows *r,
 	return 0;
 }
 
-/* What waits becomes a block of the file. */
+/* Writes the pending rows as a block of the file. */
 static int put_block(struct pen_row_shuffle *d, struct bucket *b,
 		     struct pen_err *err)
 {
@@ -307,7 +310,7 @@ static int put_block(struct pen_row_shuffle *d, struct bucket *b,
 
 static struct bucket *bucket_of(const struct pen_row_shuffle *d, uint64_t place)
 {
-	/* the first place of bucket i is i * n / nbuckets, rounded down */
+	/* the first position of bucket i is i * n / nbuckets, rounded down */
 	uint64_t i = place * d->nbuckets / d->spec->nrows;
 
 	while (i + 1 < d->nbuckets && place >= d->bucket[i + 1].first)
@@ -376,16 +379,16 @@ int pen__row_shuffle_put(struct pen_row_shuffle *d,
 	int rc = 0;
 
 	if (r->n > d->spec->nrows - d->next_row)
-		return pen__fail(err, PEN_EDATA, d->path,
-				 "more rows than were announced");
+		return pen__fail(err, P_DAMAGED, d->path,
+				 "more rows than announced");
 	for (uint64_t i = 0; rc >= 0 && i < r->n; i++)
 		rc = put_row(d, r, i, err);
 	return rc;
 }
 
-/* ---- out ---- */
+/* ---- returning rows ---- */
 
-/* Room for n more bytes at the end of b. */
+/* Returns room for n more bytes at the end of b. */
 static uint8_t *grow(struct pen_buf *b, size_t n)
 {
 	if (n > b->cap - b->n) {
@@ -403,8 +406,8 @@ static uint8_t *grow(struct pen_buf *b, size_t n)
 static int damaged(const struct pen_row_shuffle *d, const char *why,
 		   struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, d->path,
-			 "rows that were put beside it came back otherwise: %s",
+	return pen__fail(err, P_COPY_DIFFERS, d->path,
+			 "rows read back from the temporary file differ: %s",
 			 why);
 }
 
@@ -416,7 +419,7 @@ static int make_room(struct pen_row_shuffle *d, size_t n, struct pen_err *err)
 	return pen__scratch_init(&d->scratch, n) < 0 ? nomem(d, n, err) : 0;
 }
 
-/* Numbers of a matrix out of their bytes, behind those that are there. */
+/* Unpacks the values of a matrix behind the existing ones. */
 static int unpack_lists(struct pen_row_shuffle *d, const struct part *part,
 			const struct pen_buf *record, uint32_t i,
 			const uint8_t *p, struct pen_err *err)
@@ -426,7 +429,7 @@ static int unpack_lists(struct pen_row_shuffle *d, const struct part *part,
 	struct pen_cellplaces g = { &rows, NULL, part->nnz, 4 };
 	struct pen_cellnumbers c = { m->dtype, m->dtype, part->nnz, NULL,
 				     &rows };
-	const char *why = "other places";
+	const char *why = "wrong row lengths";
 	uint64_t n, *start = starts_of(d, record, i, &n);
 	int rc = make_room(d, pen__numbers_room(c.dtype, part->nnz), err);
 
@@ -475,7 +478,7 @@ static int take_block(struct pen_row_shuffle *d, const uint8_t *entry,
 		return rc;
 	p = d->packed.p;
 	if (pen__crc32c(0, p, k.record) != k.crc)
-		return damaged(d, "another checksum", err);
+		return damaged(d, "the checksum differs", err);
 	record = (struct pen_buf){ .p = d->packed.p, .n = k.record };
 	pen__buf_put(&d->all.record, p, k.record);
 	if (d->all.record.bad)
@@ -489,7 +492,7 @@ static int take_block(struct pen_row_shuffle *d, const uint8_t *entry,
 	return rc;
 }
 
-/* Which row is at which place; every place has one. */
+/* Finds the row at each position; every position must have one. */
 static int sort_rows(struct pen_row_shuffle *d, const struct bucket *b,
 		     struct pen_err *err)
 {
@@ -509,13 +512,13 @@ static int sort_rows(struct pen_row_shuffle *d, const struct bucket *b,
 	for (uint64_t i = 0; i < n; i++) {
 		memcpy(&place, d->all.record.p + i * d->record, PLACE);
 		if (place < b->first || place - b->first >= b->n)
-			return damaged(d, "another place", err);
+			return damaged(d, "a wrong position", err);
 		d->order[place - b->first] = (uint32_t)i;
 	}
 	for (uint64_t i = 0; i < b->n; i++)
 		if (d->order[i] == UINT32_MAX)
-			return pen__fail(err, PEN_EDATA, d->path,
-					 "fewer rows than were announced");
+			return pen__fail(err, P_DAMAGED, d->path,
+					 "fewer rows than announced");
 	return 0;
 }
 
@@ -527,7 +530,7 @@ static int open_bucket(struct pen_row_shuffle *d, struct pen_err *err)
 	int rc = 0;
 
 	d->given = 0;
-	if (!b->blocks.n) { /* all of it is still here */
+	if (!b->blocks.n) { /* all of it is still in memory */
 		free_rows(d, &d->all);
 		d->all = b->waiting;
 		b->waiting = (struct rows){ 0 };
@@ -632,7 +635,7 @@ int pen__row_shuffle_take(struct pen_row_shuffle *d, struct pen_cells_rows *r,
 
 /* ---- open and close ---- */
 
-/* Of all rows, in memory. */
+/* Bytes of all rows in memory. */
 static uint64_t bytes_in_all(const struct pen_row_shuffle *d)
 {
 	const struct pen_cells_spec *s = d->spec;
@@ -675,12 +678,13 @@ static int make_buckets(struct pen_row_shuffle *d, uint64_t memory,
 
 	d->nbuckets = all / half + 1;
 	if (d->nbuckets > BUCKETS)
-		return pen__fail(err, PEN_EINVAL, "memory",
-				 "%s are too few to shuffle %s; give at least "
-				 "%" PRIu64 "MB",
-				 pen__show_bytes((double)memory).s,
-				 pen__show_bytes((double)all).s,
-				 all / BUCKETS * 2 / 1000000 + 1);
+		return pen__fail(
+			err, P_BAD_VALUE, "memory",
+			"%s is too little to shuffle %s; set at least %" PRIu64
+			"MB",
+			pen__show_bytes((double)memory).s,
+			pen__show_bytes((double)all).s,
+			all / BUCKETS * 2 / 1000000 + 1);
 	if (d->nbuckets > s->nrows)
 		d->nbuckets = s->nrows ? s->nrows : 1;
 	d->limit = d->nbuckets == 1 ? SIZE_MAX : (size_t)(half / d->nbuckets);
@@ -695,7 +699,7 @@ static int make_buckets(struct pen_row_shuffle *d, uint64_t memory,
 	for (uint64_t i = 0; i < d->nbuckets; i++) {
 		struct bucket *b = &d->bucket[i];
 
-		/* no product that is too large: nbuckets is small */
+		/* cannot overflow: nbuckets is small */
 		b->first = s->nrows / d->nbuckets * i +
 			   s->nrows % d->nbuckets * i / d->nbuckets;
 		if (i)
@@ -715,13 +719,13 @@ int pen__row_shuffle_new(struct pen_row_shuffle **out,
 
 	*out = NULL;
 	if (!d)
-		return pen__fail_nomem(err, setup->beside, sizeof(*d));
+		return pen__fail_nomem(err, setup->target, sizeof(*d));
 	d->fd = -1;
 	d->spec = s;
 	d->record = PLACE + 4 * (1 + (size_t)s->ncsr);
 	for (uint32_t i = 0; i < ncolumns(s); i++)
 		d->record += width_of(s, i);
-	d->path = pen__strdup(setup->beside);
+	d->path = pen__strdup(setup->target);
 	d->column = pen__calloc(ncolumns(s) + 1, sizeof(*d->column));
 	d->pointer = pen__calloc(ncolumns(s) + 1, sizeof(*d->pointer));
 	if (!d->path || !d->column || !d->pointer)

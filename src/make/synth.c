@@ -1,8 +1,8 @@
 /*
- * Making data sets, for every generator: values, names, the check for space,
- * the threads. Values are noise from the counter-based generator, changed so
- * that they are valid for their type and nothing more. Refuses nothing: what
- * cannot be made is found out by who asks.
+ * Shared by all generators of data sets: values, names, the check for free
+ * space, threads. Values are noise from the counter-based generator, changed
+ * just enough to be valid for their type. Callers check that the settings are
+ * valid.
  */
 #include "make/synth.h"
 
@@ -15,12 +15,12 @@
 #include "base/rng.h"
 #include "base/team.h"
 
-#define NEAR ((size_t)16 << 10) /* stays in the first cache between passes */
+#define NEAR ((size_t)16 << 10) /* stays in the L1 cache between passes */
 #define TICK_NS 100000000u
 
 /* ---- values ---- */
 
-/* [0, 1) in the float type asked for, from 32 or 64 random bits each. */
+/* [0, 1) in the requested float type, from 32 or 64 random bits each. */
 static void unit_floats(void *buf, size_t n, enum pen_dtype t)
 {
 	float *f = buf;
@@ -47,7 +47,7 @@ static void unit_floats(void *buf, size_t n, enum pen_dtype t)
 	}
 }
 
-/* Eight bytes at a time, whatever the type. */
+/* Eight bytes at a time, for any type. */
 static void mask_words(uint8_t *p, size_t n, uint64_t mask)
 {
 	uint64_t w = 0;
@@ -64,8 +64,8 @@ static void mask_words(uint8_t *p, size_t n, uint64_t mask)
 	}
 }
 
-/* The exponent of all ones, which is infinity and NaN, loses its top bit. In
- * each half 0x7c00 + 0x0400 is the only sum to reach the sign's place. */
+/* Clears the top bit of an exponent of all ones, which means infinity or
+ * NaN. In each half only 0x7c00 + 0x0400 carries into the sign bit. */
 static uint64_t finite_halves(uint64_t w)
 {
 	const uint64_t sum = (w & 0x7c007c007c007c00u) + 0x0400040004000400u;
@@ -89,7 +89,7 @@ static void tame_halves(uint8_t *p, size_t n)
 	}
 }
 
-/* Wider floats lose the exponent's top bit always: one bit of 32 or 64. */
+/* Wider floats always lose the top bit of the exponent: one bit of 32 or 64. */
 static void tame(const struct pen_synth *s, void *buf, size_t n)
 {
 	switch (s->dtype) {
@@ -131,7 +131,7 @@ static void fill_noise(const struct pen_synth *s, uint64_t id, uint64_t off,
 
 unsigned pen__synth_zeros(double share)
 {
-	/* 16: a whole number of items of any type */
+	/* 16: a multiple of the size of any type */
 	return share > 0 ? (unsigned)(share * PEN_SYNTH_PAGE / 16 + 0.5) * 16
 			 : 0;
 }
@@ -152,7 +152,7 @@ void pen__synth_fill(const struct pen_synth *s, uint64_t id, uint64_t off,
 			16 * pen__mulhi(pen__rng_at(key, off - in),
 					(PEN_SYNTH_PAGE - s->zeros) / 16 + 1);
 		const size_t z1 = z0 + s->zeros;
-		/* up to the next border: of the run, or of the page */
+		/* up to the next boundary of the run or the page */
 		size_t k = (in < z0 ? z0 : in < z1 ? z1 : PEN_SYNTH_PAGE) - in;
 
 		k = k < n ? k : n;
@@ -208,7 +208,7 @@ static void say_bytes(uint64_t n, char buf[32])
 	snprintf(buf, 32, "%.3g %s", v, unit[u]);
 }
 
-/* Of path, or of the nearest folder above it that is there already. */
+/* Of path, or of the nearest existing folder above it. */
 static bool free_space(const char *path, uint64_t *out)
 {
 	struct statvfs v;
@@ -238,8 +238,9 @@ int pen__synth_space(const char *path, uint64_t need, struct pen_err *err)
 		return 0;
 	say_bytes(need, needs);
 	say_bytes(have, has);
-	return pen__fail(err, PEN_EIO, path,
-			 "needs %s, but only %s are free there", needs, has);
+	return pen__fail(err, P_DISK_FULL, path,
+			 "needs %s, but only %s is free on the file system",
+			 needs, has);
 }
 
 /* ---- threads ---- */
@@ -256,7 +257,7 @@ static void run_thread(void *arg, unsigned t)
 	atomic_fetch_sub(&r->running, 1);
 }
 
-/* Sleeps shorter at first, so that little work takes little time. */
+/* Starts with short sleeps, so that small jobs finish quickly. */
 static bool watch(struct pen_synth_run *r)
 {
 	uint64_t asked = pen__now_ns();
@@ -276,7 +277,7 @@ static bool watch(struct pen_synth_run *r)
 	return false;
 }
 
-/* Who ended because another failed has nothing to say. */
+/* Threads that stopped because another failed have no error of their own. */
 static int first_error(const struct pen_synth_run *r, unsigned n,
 		       struct pen_err *err)
 {
@@ -312,7 +313,7 @@ int pen__synth_run(struct pen_synth_run *r, struct pen_err *err)
 		pen__team_join(team);
 		rc = first_error(r, n, err);
 		if (ended && (!rc || rc == PEN_ECLOSED))
-			rc = pen__fail(err, PEN_ECLOSED, r->name,
+			rc = pen__fail(err, P_INTERRUPTED, r->name,
 				       "interrupted");
 	}
 	pen__free(r->errs);

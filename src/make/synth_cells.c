@@ -1,12 +1,13 @@
 /*
- * Single cells out of nothing.
+ * Generates single cells.
  *
- * A cell has a number of genes, known from its first random words alone, as
- * files want to know their size before; then transcripts are drawn until so
- * many genes were met. How often each was met is its count. A transcript's
- * gene comes from the cell type's markers, or from all genes by their weights,
- * through an alias table: one random word and two lookups each, whatever the
- * weights. Genes met are kept as bits, which gives them back in order.
+ * The number of genes of a cell depends on its first random words only, since
+ * writers need sizes in advance; then transcripts are drawn until that many
+ * genes have occurred. The occurrences of a gene are its count. The gene of a
+ * transcript comes from the markers of the cell type, or from all genes by
+ * weight, through an alias table: one random word and two lookups each, for any
+ * weights. Genes that occurred are kept as a bitmap, which yields them in
+ * order.
  */
 #include "make/synth_cells.h"
 
@@ -23,22 +24,23 @@
 #define NTYPES 20
 #define NPLATES 14
 #define NDONORS 24
-#define NMARKERS 128 /* of a type; a power of two */
-#define MARKED 15    /* transcripts of markers, of 256 */
+#define NMARKERS 128 /* per type; a power of two */
+#define MARKED 15    /* transcripts of markers, out of 256 */
 #define NMITO 13
-#define SPREAD 1.85  /* of the logarithms of weights: see the counts */
-#define LIBRARY 0.35 /* of the logarithms of genes in a cell */
-#define PATIENCE 32  /* draws a gene, in a cell of nearly all genes */
+#define SPREAD                                                                 \
+	1.85 /* standard deviation of log weights, tuned to real counts */
+#define LIBRARY 0.35 /* standard deviation of log genes per cell */
+#define PATIENCE 32  /* draws per gene, for a cell with nearly all genes */
 #define OWN 32	     /* random words of a row before its transcripts */
 #define NOBS 8
 #define NVAR 4
 
-/* Which random word of a row is what. */
+/* The use of each random word of a row. */
 enum { FOR_SIZE, FOR_TYPE, FOR_DONOR, FOR_PRIMARY };
 
 struct slot {
 	uint32_t below; /* of 2^24: this gene, else the other */
-	uint32_t other; /* as what has to change in this one's bits */
+	uint32_t other; /* as the bits that differ from this one */
 };
 
 struct pen_synth_cells {
@@ -50,7 +52,7 @@ struct pen_synth_cells {
 	uint8_t *mito, *variable;
 	float *mean;
 	float *centre;		/* NTYPES x npca */
-	uint32_t share[NTYPES]; /* of 2^32, summed up */
+	uint32_t share[NTYPES]; /* of 2^32, cumulative */
 	uint32_t size[NSIZES];
 	struct pen_perm barcode;
 	char (*gene)[24];
@@ -79,7 +81,7 @@ static const char *const donors[NDONORS] = {
 	"D17", "D18", "D19", "D20", "D21", "D22", "D23", "D24",
 };
 
-/* A normal number out of two random words. */
+/* A normally distributed number from two random words. */
 static double normal(uint64_t a, uint64_t b)
 {
 	const double u = ((double)(a >> 11) + 1) * 0x1p-53;
@@ -90,8 +92,8 @@ static double normal(uint64_t a, uint64_t b)
 
 /* ---- genes ---- */
 
-/* Files that share a gene know it by the same number; all share the first
- * ones of a keyed order, and mitochondrial ones. */
+/* Files that share a gene use the same id; all share the first ones of a
+ * keyed order and the mitochondrial genes. */
 static uint64_t gene_id(const struct pen_synth_cells *c, uint64_t j)
 {
 	const uint64_t u = pen__rng_at(pen__rng_key(c->s.seed, 1), j);
@@ -138,7 +140,7 @@ static double weigh(const struct pen_synth_cells *c, double *w)
 	return sum;
 }
 
-/* Vose's alias method: those below the mean are filled up by those above. */
+/* Vose's alias method: entries below the mean are filled up by those above. */
 static int make_slots(struct pen_synth_cells *c, double *w, double sum,
 		      struct pen_err *err)
 {
@@ -203,7 +205,7 @@ static int make_genes(struct pen_synth_cells *c, struct pen_err *err)
 	return rc;
 }
 
-/* ---- what a file is ---- */
+/* ---- description of a file ---- */
 
 static void describe(struct pen_synth_cells *c)
 {
@@ -259,7 +261,7 @@ static void describe(struct pen_synth_cells *c)
 					   .dense = &c->pca };
 }
 
-/* The normal number that a share p of all is below. */
+/* The quantile p of the normal distribution. */
 static double quantile(double p)
 {
 	double lo = -8, hi = 8;
@@ -275,14 +277,14 @@ static double quantile(double p)
 	return lo;
 }
 
-/* Numbers of genes that cells have, each as likely as any other. */
+/* Equally likely numbers of genes per cell. */
 static void make_sizes(struct pen_synth_cells *c)
 {
 	const double most = (double)c->s.ngenes;
 
 	for (unsigned i = 0; i < NSIZES; i++) {
 		const double z = quantile((i + 0.5) / NSIZES);
-		/* exp() lifts the mean by half the variance */
+		/* exp() raises the mean by half the variance */
 		const double n = c->s.density * most *
 				 exp(LIBRARY * z - LIBRARY * LIBRARY / 2);
 
@@ -290,7 +292,8 @@ static void make_sizes(struct pen_synth_cells *c)
 	}
 }
 
-/* How many genes a cell has: by a table, as all cells are asked beforehand. */
+/* The number of genes of a cell, from a table, since it is needed for all
+ * cells in advance. */
 static uint32_t size_of(const struct pen_synth_cells *c, uint64_t key)
 {
 	return c->size[pen__rng_at(key, FOR_SIZE) % NSIZES];
@@ -300,20 +303,21 @@ static int check_setup(const struct pen_synth_cells_setup *s,
 		       struct pen_err *err)
 {
 	if (!s->ngenes || s->ngenes > (uint64_t)1 << 24)
-		return pen__fail(err, PEN_EINVAL, "genes",
+		return pen__fail(err, P_BAD_VALUE, "genes",
 				 "must be 1 to 16,777,216");
 	if (!(s->density > 0 && s->density <= 0.5))
-		return pen__fail(err, PEN_EINVAL, "density",
-				 "must be above 0, and 0.5 at most");
+		return pen__fail(err, P_BAD_VALUE, "density",
+				 "must be above 0 and at most 0.5");
 	if (!(s->overlap >= 0 && s->overlap <= 1))
-		return pen__fail(err, PEN_EINVAL, "overlap", "must be 0 to 1");
+		return pen__fail(err, P_BAD_VALUE, "overlap", "must be 0 to 1");
 	if (s->ncells > (uint64_t)1 << 32)
-		return pen__fail(err, PEN_EINVAL, "samples",
-				 "there are 2^32 barcodes for one file: make "
-				 "several");
+		return pen__fail(
+			err, P_BAD_VALUE, "samples",
+			"a file has at most 2^32 barcodes; make several files");
 	if (s->dtype > PEN_F64 || s->dtype == PEN_BOOL)
-		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "of counts cannot be %s",
+		return pen__fail(err, P_BAD_VALUE, "dtype",
+				 "counts cannot be of type %s; use a float or "
+				 "an integer type",
 				 pen_dtype_name(s->dtype));
 	return 0;
 }
@@ -336,7 +340,7 @@ static bool make_room(struct pen_synth_cells *c)
 	       c->gene && c->name && c->place && c->centre;
 }
 
-/* Few types have most cells. */
+/* A few types have most of the cells. */
 static void share_types(struct pen_synth_cells *c)
 {
 	double all = 0, sum = 0;
@@ -417,12 +421,12 @@ pen__synth_cells_spec(const struct pen_synth_cells *c)
 struct pen_synth_rows {
 	const struct pen_synth_cells *c;
 	struct pen_cells_rows r;
-	uint64_t *start, *met; /* met: a bit for each gene */
-	uint16_t *times;       /* each was met */
+	uint64_t *start, *met; /* met: one bit per gene */
+	uint16_t *times;       /* occurrences of each gene */
 	uint32_t *indices;
 	uint16_t *counts;
 	void *values;
-	uint64_t room; /* numbers */
+	uint64_t room; /* values */
 	uint32_t most; /* rows */
 	char (*text)[32];
 	const char **barcode;
@@ -494,7 +498,7 @@ void pen__synth_rows_free(struct pen_synth_rows *b)
 	pen__free(b);
 }
 
-/* Room for n numbers, and for what they become. */
+/* Allocates room for n values in all their forms. */
 static bool rows_reserve(struct pen_synth_rows *b, uint64_t n)
 {
 	const size_t item = pen_dtype_size(b->c->s.dtype);
@@ -557,11 +561,12 @@ static void make_obs(struct pen_synth_rows *b, uint32_t k, uint64_t row,
 
 		b->pca[(size_t)k * npca + i] =
 			c->centre[(uint32_t)b->type[k] * npca + i] +
-			(float)(((double)z - 131070) / 37837); /* deviation 1 */
+			(float)(((double)z - 131070) /
+				37837); /* standard deviation 1 */
 	}
 }
 
-/* Draws until `left` genes were met, each as often as it was. */
+/* Draws until `left` genes have occurred, and counts occurrences. */
 static void draw(struct pen_synth_rows *b, unsigned type, uint64_t key,
 		 uint32_t left)
 {
@@ -575,7 +580,7 @@ static void draw(struct pen_synth_rows *b, unsigned type, uint64_t key,
 		const uint32_t j = (uint32_t)((u >> 32) * n >> 32);
 		const uint32_t part = (uint32_t)u >> 8;
 		const uint32_t m = marker[part % NMARKERS];
-		/* masks: nobody could predict the branches */
+		/* masks, because the branches are unpredictable */
 		const uint32_t not_this = (part < c->slot[j].below) - 1u;
 		const uint32_t marked = ((u & 255) >= MARKED) - 1u;
 		uint32_t g = j ^ (c->slot[j].other & not_this);
@@ -586,7 +591,7 @@ static void draw(struct pen_synth_rows *b, unsigned type, uint64_t key,
 			(uint16_t)(b->times[g] + (b->times[g] != UINT16_MAX));
 		b->met[g / 64] |= (uint64_t)1 << (g % 64);
 	}
-	/* of nearly all genes the last are rare: take them as they come */
+	/* the last of nearly all genes are rare: take them in order */
 	for (uint32_t g = 0; left && g < n; g++) {
 		left -= b->times[g] == 0;
 		b->times[g] = (uint16_t)(b->times[g] + (b->times[g] == 0));
@@ -594,7 +599,7 @@ static void draw(struct pen_synth_rows *b, unsigned type, uint64_t key,
 	}
 }
 
-/* What was met, in order, and forgotten. */
+/* Collects the genes of a row in order and clears the bitmap. */
 static void collect(struct pen_synth_rows *b, uint32_t k, uint64_t at)
 {
 	const struct pen_synth_cells *c = b->c;
@@ -622,7 +627,7 @@ static void collect(struct pen_synth_rows *b, uint32_t k, uint64_t at)
 	for (uint64_t i = 0; i < n; i++)                                       \
 	((type *)to)[i] = (type)(from[i] < (most) ? from[i] : (most))
 
-/* Counts as the file's numbers; what a type cannot hold is its largest. */
+/* Converts counts to the dtype of the file, with saturation. */
 static void convert(enum pen_dtype dtype, const uint16_t *from, uint64_t n,
 		    void *to)
 {
@@ -659,7 +664,7 @@ static void convert(enum pen_dtype dtype, const uint16_t *from, uint64_t n,
 	}
 }
 
-/* Row k with its zeros; `times` is all 0 between rows and serves once more. */
+/* Row k including its zeros; `times` is all 0 between rows and is reused. */
 static void spread(struct pen_synth_rows *b, uint32_t k)
 {
 	const struct pen_synth_cells *c = b->c;

@@ -1,8 +1,8 @@
 /*
- * Making single cells that look like measured ones: few genes with high means,
- * counts of which three in four are 1, libraries of all sizes, cell types with
- * markers of their own, plates one after another. A row is a function of
- * (seed, file, row), so any thread makes any rows, and they come out the same.
+ * Generates single cells that resemble measured ones: few genes with high
+ * means, three counts in four equal to 1, libraries of all sizes, cell types
+ * with their own markers, plates one after another. A row is a function of
+ * (seed, file, row), so any thread can make any rows, with the same result.
  */
 #ifndef PEN_MAKE_SYNTH_CELLS_H
 #define PEN_MAKE_SYNTH_CELLS_H
@@ -13,12 +13,12 @@
 
 struct pen_synth_cells_setup {
 	uint64_t seed;
-	uint64_t file; /* its number, of several */
+	uint64_t file; /* its number among several */
 	uint64_t ncells, ngenes;
-	double density; /* numbers other than 0 among all, in the mean */
-	double overlap; /* share of genes that all files have */
+	double density; /* mean share of nonzero values */
+	double overlap; /* share of genes common to all files */
 	enum pen_dtype dtype;
-	uint32_t npca; /* columns of obsm/X_pca; 0: there is none */
+	uint32_t npca; /* columns of obsm/X_pca; 0: none */
 	bool dense;    /* X */
 };
 
@@ -27,10 +27,10 @@ int pen__synth_cells_new(struct pen_synth_cells **out,
 			 const struct pen_synth_cells_setup *,
 			 struct pen_err *err);
 void pen__synth_cells_free(struct pen_synth_cells *);
-/* Numbers other than 0, and bytes of the matrix before anything is packed. */
+/* Nonzero values, and bytes of the matrix before compression. */
 uint64_t pen__synth_cells_numbers(const struct pen_synth_cells *);
 uint64_t pen__synth_cells_bytes(const struct pen_synth_cells *);
-/* For a writer; the cells' until they are freed. */
+/* For a writer; valid until the cells are freed. */
 struct pen_cells_spec;
 struct pen_cells_rows;
 const struct pen_cells_spec *
@@ -42,19 +42,19 @@ int pen__synth_rows_new(struct pen_synth_rows **out,
 			const struct pen_synth_cells *, uint32_t most,
 			struct pen_err *err);
 void pen__synth_rows_free(struct pen_synth_rows *);
-/* Rows [first, first + n), n <= most: there until the next call. NULL: no
- * memory. */
+/* Rows [first, first + n), n <= most: valid until the next call. NULL: out
+ * of memory. */
 const struct pen_cells_rows *pen__synth_rows_make(struct pen_synth_rows *,
 						  uint64_t first, uint32_t n);
 
-/* All of them into one file, made by several threads. */
+/* Writes all rows to one file, made by several threads. */
 struct pen_synth_cells_run {
-	const char *format;	      /* that cells are written to */
+	const char *format;	      /* output format */
 	const struct pen_opts_kv *kv; /* for the writer */
 	size_t nkv;
 	const char *path;
-	unsigned threads; /* 0: as many as CPUs */
-	/* After rows were written; a result other than 0 ends it
+	unsigned threads; /* 0: one per CPU */
+	/* Called after rows were written; a nonzero result aborts
 	 * (PEN_ECLOSED). May be NULL. */
 	int (*tick)(void *arg, uint64_t nrows);
 	void *arg;

@@ -1,7 +1,7 @@
 /*
- * Single cells into a file: threads make blocks of rows, which come back in
- * order to the caller, who hands them to the writer. How many rows a block has
- * depends on nothing but the file, as it shows in the order of chunks.
+ * Writes generated cells to a file: threads make blocks of rows, which return
+ * in order to the caller, which passes them to the writer. The size of a block
+ * depends on the file only, because it affects the order of chunks.
  */
 #include <string.h>
 
@@ -11,18 +11,18 @@
 #include "make/synth_cells.h"
 #include "format/cells/cells_write.h"
 
-#define BLOCK_NUMBERS ((uint64_t)1 << 18) /* about, and rows at most: */
+#define BLOCK_NUMBERS ((uint64_t)1 << 18) /* approximate; rows at most: */
 #define BLOCK_ROWS 1024
 
 struct block {
 	uint64_t serial;
 	struct pen_synth_rows *rows;
-	const struct pen_cells_rows *made; /* NULL: no memory */
+	const struct pen_cells_rows *made; /* NULL: out of memory */
 };
 
 struct line {
 	const struct pen_cells_spec *spec;
-	uint32_t step; /* rows of a block */
+	uint32_t step; /* rows per block */
 	struct block *block;
 	unsigned nblocks;
 	struct pen_ring *todo;
@@ -107,7 +107,7 @@ static int write_rows(struct line *l, const struct pen_synth_cells_run *run,
 			pen__ring_push(l->todo, 0, b);
 		}
 		if (run->tick && run->tick(run->arg, w->nrows))
-			return pen__fail(err, PEN_ECLOSED, run->path,
+			return pen__fail(err, P_INTERRUPTED, run->path,
 					 "interrupted");
 	}
 	return rc;

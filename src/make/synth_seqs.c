@@ -1,8 +1,8 @@
 /*
- * See synth_seqs.h. Threads make blocks of text, which come back in order to
- * the caller, who writes them. A block says where it begins (record, letter,
- * what is left); where it ends follows from that, so the caller finds the
- * beginning of the next one without making it.
+ * See synth_seqs.h. Threads make blocks of text, which return in order to the
+ * caller, which writes them. A block is defined by its start (record, letter,
+ * remaining size); its end follows from that, so the caller finds the start of
+ * the next block without making it.
  */
 #include "make/synth_seqs.h"
 
@@ -18,13 +18,13 @@
 #include "base/team.h"
 #include "make/maker_int.h"
 
-#define BLOCK ((uint64_t)983040) /* letters: whole words and whole lines */
+#define BLOCK ((uint64_t)983040) /* letters: a multiple of words and lines */
 #define LINE 60u
 
-/* A place in the file. */
+/* A position in the file. */
 struct place {
-	uint64_t record, letter; /* of that */
-	uint64_t n;		 /* letters it has */
+	uint64_t record, letter; /* in that record */
+	uint64_t n;		 /* its number of letters */
 	uint64_t left;		 /* of the size of this half */
 	bool second;		 /* half */
 	bool over;
@@ -34,12 +34,12 @@ struct block {
 	uint64_t serial;
 	struct place from;
 	struct pen_buf text;
-	uint8_t *letters; /* BLOCK, and some to write past */
+	uint8_t *letters; /* BLOCK, plus some slack for writing past the end */
 };
 
 struct line {
 	const struct pen_synth_seqs *s;
-	char four[2][256][4]; /* DNA, RNA: four letters a byte */
+	char four[2][256][4]; /* DNA, RNA: four letters per byte */
 	char one[256];	      /* proteins: one */
 	struct block *block;
 	unsigned nblocks;
@@ -48,7 +48,7 @@ struct line {
 	struct pen_team *team;
 };
 
-/* Amino acids, of 256 as often as in UniProtKB/Swiss-Prot. */
+/* Amino acids, in 256ths, as frequent as in UniProtKB/Swiss-Prot. */
 static const struct {
 	char c;
 	uint8_t n;
@@ -73,9 +73,9 @@ static void fill_tables(struct line *l)
 		l->one[at++] = 'L';
 }
 
-/* ---- which records there are ---- */
+/* ---- records ---- */
 
-/* Logarithms of real lengths are about normal; this is near enough to it. */
+/* Logarithms of real lengths are roughly normal; this approximates that. */
 static uint64_t length_of(const struct pen_synth_seqs *s, uint64_t record)
 {
 	struct pen_rng r = pen__rng(s->seed ^ 0x1e4974, record);
@@ -111,8 +111,7 @@ static void next_record(const struct pen_synth_seqs *s, struct place *p)
 
 /* ---- letters ---- */
 
-/* n letters from p->letter on, which is a whole word's; up to 32 more are
- * written. */
+/* n letters from p->letter on, which starts a word; writes up to 32 more. */
 static void make_letters(const struct line *l, const struct place *p,
 			 uint64_t n, uint8_t *to)
 {
@@ -147,7 +146,7 @@ static void put_lines(struct pen_buf *b, const uint8_t *p, uint64_t n,
 	}
 }
 
-/* Letters [letter, letter + n) of the record, and what is around them. */
+/* Letters [letter, letter + n) of the record, with the text around them. */
 static void put_piece(const struct line *l, struct block *b,
 		      const struct place *p, uint64_t n)
 {
@@ -172,7 +171,7 @@ static void put_piece(const struct line *l, struct block *b,
 	put_lines(&b->text, b->letters, n, ends);
 }
 
-/* Goes on for a block; makes it unless b is NULL. How many letters. */
+/* Advances by one block and makes it unless b is NULL; returns its letters. */
 static uint64_t one_block(const struct line *l, struct place *p,
 			  struct block *b)
 {
@@ -181,7 +180,7 @@ static uint64_t one_block(const struct line *l, struct place *p,
 	while (!p->over && done < BLOCK) {
 		uint64_t n = p->n - p->letter;
 
-		/* only between pieces of a block: words and lines stay whole */
+		/* only split between pieces: words and lines stay together */
 		if (n > BLOCK - done && done)
 			break;
 		n = n < BLOCK ? n : BLOCK;
@@ -245,7 +244,7 @@ static void line_end(struct line *l)
 	pen__free(l->block);
 }
 
-/* Hands out the next block; false when all are. */
+/* Queues the next block; false if there are no more. */
 static bool ask(struct line *l, struct place *p, struct block *b,
 		uint64_t serial, struct pen_synth_made *made)
 {
@@ -279,7 +278,7 @@ static int write_blocks(struct line *l, struct pen_sink *out,
 			     : pen__sink_write(out, b->text.p, b->text.n, err);
 		made->bytes += b->text.n;
 		if (!rc && s->tick && s->tick(s->arg, made->bytes))
-			rc = pen__fail(err, PEN_ECLOSED, "sequences",
+			rc = pen__fail(err, P_INTERRUPTED, "sequences",
 				       "interrupted");
 		if (!rc && ask(l, &p, b, asked, made))
 			asked++;

@@ -1,7 +1,7 @@
 /*
- * Random sequences, one after another, in one file: DNA, RNA, proteins. What
- * letter i of record n is, is a function of (seed, n, i), so that several
- * threads make one file and it always comes out the same.
+ * Random sequences in one file: DNA, RNA, proteins. Letter i of record n is a
+ * function of (seed, n, i), so several threads make one file, with the same
+ * result every time.
  */
 #ifndef PEN_MAKE_SYNTH_SEQS_H
 #define PEN_MAKE_SYNTH_SEQS_H
@@ -18,17 +18,18 @@ enum pen_synth_letters {
 };
 
 /*
- * size: letters and one more byte a record; what follows (ids, headings, line
- * ends) is not counted. The last record of a half is as long as that leaves.
+ * size: letters plus one byte per record; other bytes (ids, headings, line
+ * ends) are not counted. The last record of a half takes what is left.
  */
 struct pen_synth_seqs {
 	uint64_t seed, size;
 	enum pen_synth_letters letters;
 	uint64_t length; /* of each record, */
-	bool realistic;	 /* or about so, some much longer than most */
-	bool fasta; /* lines of 60 under headings; else one a line, `,id` */
+	bool realistic;	 /* or roughly so, with some much longer than most */
+	bool fasta; /* lines of 60 under headings; else one per line, `,id` */
 	unsigned threads;
-	/* Asked now and then with the bytes so far; other than 0 ends it. */
+	/* Called periodically with the bytes so far; a nonzero result
+	 * aborts. */
 	int (*tick)(void *arg, uint64_t bytes);
 	void *arg;
 };
@@ -39,7 +40,7 @@ struct pen_synth_made {
 struct pen_sink;
 int pen__synth_seqs_write(const struct pen_synth_seqs *, struct pen_sink *,
 			  struct pen_synth_made *, struct pen_err *err);
-/* Into a file, through the maker's store. */
+/* Writes a file through the maker's store. */
 struct pen_maker;
 int pen__synth_seqs_make(const struct pen_synth_seqs *,
 			 const struct pen_maker *, const char *path,

@@ -1,9 +1,8 @@
 /*
- * The zip archive around the tensors, written and read as torch.save() and
- * torch.load() do: members stored, aligned to 64 bytes by an extra field,
- * checksums behind the bytes they are of (so that a stream can be written).
- * Zip64 where sizes need it. Refuses compressed members and whatever
- * format/zip.c refuses.
+ * The zip archive around the tensors, written and read like torch.save() and
+ * torch.load() do: stored members, aligned to 64 bytes by an extra field, with
+ * checksums after the data (so that a stream can be written). Zip64 where sizes
+ * need it. Refuses compressed members and everything format/zip.c refuses.
  */
 #include "make/torch_file.h"
 
@@ -15,12 +14,12 @@
 #include "format/zip.h"
 
 #define ALIGN 64u
-#define WIDE UINT32_MAX		  /* from here on zip64 */
-#define NEXTRA 3u		  /* members beside the tensors */
-#define CHUNK ((size_t)256 << 10) /* made and summed while in the cache */
+#define WIDE UINT32_MAX		  /* zip64 from here on */
+#define NEXTRA 3u		  /* members other than the tensors */
+#define CHUNK ((size_t)256 << 10) /* fits in the cache */
 #define SMALL_PICKLE ((uint64_t)1 << 20)
 
-struct done { /* a member that was written */
+struct done { /* a finished member */
 	uint64_t at, size;
 	uint32_t crc;
 };
@@ -30,7 +29,7 @@ struct writer {
 	uint64_t at; /* in the file */
 	struct done *member;
 	size_t n;
-	uint32_t crc; /* of the member in work */
+	uint32_t crc; /* of the current member */
 	struct pen_buf head;
 };
 
@@ -68,7 +67,7 @@ static int put(struct writer *w, const void *p, size_t n)
 	return 0;
 }
 
-/* Sends what was gathered in head. */
+/* Writes the bytes collected in head. */
 static int put_head(struct writer *w)
 {
 	int rc = w->head.bad ? PEN_ENOMEM : put(w, w->head.p, w->head.n);
@@ -94,9 +93,10 @@ static int begin_member(struct writer *w, const char *name, uint64_t size)
 	w->crc = 0;
 	pen__buf_put(h, "PK\3\4", 4);
 	pen__buf_le(h, wide ? 45 : 0, 2);
-	pen__buf_le(h, size ? 0x808 : 0x800, 2); /* nothing: no sum follows */
+	pen__buf_le(h, size ? 0x808 : 0x800,
+		    2); /* empty: no checksum follows */
 	pen__buf_le(h, 0, 2);
-	pen__buf_le(h, 0, 4); /* no time: equal content, equal file */
+	pen__buf_le(h, 0, 4); /* no time: equal content gives equal files */
 	pen__buf_le(h, 0, 4);
 	pen__buf_le(h, wide ? WIDE : 0, 4);
 	pen__buf_le(h, wide ? WIDE : 0, 4);
@@ -168,7 +168,7 @@ static int put_tensor(struct writer *w, const char *name, size_t tensor,
 	return rc < 0 ? rc : end_member(w);
 }
 
-/* The fields of an entry that do not fit, in their order. */
+/* An entry of the directory; values that do not fit go into zip64 fields. */
 static void put_entry(struct pen_buf *b, const struct done *m, const char *name)
 {
 	const bool wide = m->size >= WIDE, far = m->at >= WIDE;
@@ -282,7 +282,7 @@ int pen__torch_write(const struct pen_torch_state *s, struct pen_torch_sink *to,
 
 /* --- reading --- */
 
-struct held { /* which tensor; not one when item is NULL */
+struct held { /* a tensor, unless item is NULL */
 	size_t tensor;
 	const struct pen_torch_item *item;
 };
@@ -292,17 +292,17 @@ struct reader {
 	struct pen_torch_source *from;
 	struct pen_err *err;
 	struct pen_zip zip;
-	struct held *held; /* by each member */
+	struct held *held; /* per member */
 	struct pen_torch_key *key;
-	/* the bytes at hand */
+	/* the current bytes */
 	const uint8_t *p;
 	size_t left;
-	uint64_t at; /* of p in the file */
+	uint64_t at; /* offset of p in the file */
 };
 
-static int data_error(struct reader *r, const char *what)
+static int fail(struct reader *r, int kind, const char *what)
 {
-	return pen__fail(r->err, PEN_EDATA, r->from->peek->name, "%s", what);
+	return pen__fail(r->err, kind, r->from->peek->name, "%s", what);
 }
 
 static bool name_ends(const struct pen_zip_member *m, const char *end)
@@ -326,17 +326,18 @@ static int read_pickle(struct reader *r, const struct pen_zip_member *m)
 	uint8_t *p;
 	int rc;
 
-	/* a tensor takes some 150 bytes, another name of a dict a dozen */
+	/* a tensor takes about 150 bytes, another name of a dict a dozen */
 	if (m->csize > SMALL_PICKLE + 1024 * (uint64_t)r->s->nitems)
-		return data_error(r, "its pickle is too long for the tensors "
-				     "it should hold");
+		return fail(r, P_DAMAGED,
+			    "the pickle is too long for the expected tensors");
 	p = pen__alloc((size_t)m->csize, 1);
 	if (!p)
 		return pen__fail_nomem(r->err, pk->name, (size_t)m->csize);
 	rc = pk->read(pk, m->data, p, (size_t)m->csize, r->err);
 	if (rc >= 0 && pen__crc32(0, p, (size_t)m->csize) != m->crc)
-		rc = data_error(r, "the checksum of data.pkl is wrong: the "
-				   "file is damaged");
+		rc = fail(r, P_CHECKSUM,
+			  "the checksum of data.pkl differs: the file is "
+			  "damaged");
 	if (rc >= 0)
 		rc = pen__torch_unpickle(
 			r->s, (struct pen_span){ p, (size_t)m->csize },
@@ -345,7 +346,7 @@ static int read_pickle(struct reader *r, const struct pen_zip_member *m)
 	return rc < 0 ? rc : 0;
 }
 
-/* Is it PREFIX/data/KEY, with the pickle's prefix? */
+/* Whether it is PREFIX/data/KEY, with the pickle's prefix. */
 static bool is_storage(const struct pen_zip_member *m,
 		       const struct pen_zip_member *pickle, const char *key)
 {
@@ -358,11 +359,11 @@ static bool is_storage(const struct pen_zip_member *m,
 	       !memcmp(m->name + prefix + 5, key, n);
 }
 
-/* Which member holds which tensor, each one's own and of its size. */
+/* Assigns members to tensors, one each and of the right size. */
 static int assign(struct reader *r, const struct pen_zip_member *pickle)
 {
 	const struct pen_zip_member *m = r->zip.m;
-	size_t t = 0, next = 0; /* they lie in order: look there first */
+	size_t t = 0, next = 0; /* usually in order: look there first */
 
 	for (size_t i = 0; i < r->s->nitems; i++) {
 		const struct pen_torch_item *it = &r->s->item[i];
@@ -376,10 +377,12 @@ static int assign(struct reader *r, const struct pen_zip_member *pickle)
 			tried++;
 		}
 		if (tried == r->zip.n || r->held[next].item)
-			return data_error(r, "a tensor's bytes are missing");
+			return fail(r, P_DAMAGED,
+				    "the bytes of a tensor are missing");
 		if (m[next].csize != it->n * pen__torch_size(it->dtype))
-			return data_error(r, "a tensor has another size than "
-					     "the pickle says");
+			return fail(
+				r, P_DAMAGED,
+				"the size of a tensor differs from the pickle");
 		r->held[next] = (struct held){ t++, it };
 	}
 	return 0;
@@ -398,14 +401,16 @@ static int open_file(struct reader *r)
 		if (rc < 0)
 			return rc;
 		if (r->zip.m[i].method != PEN_ZIP_STORED)
-			return pen__fail(r->err, PEN_ENOTSUP, pk->name,
-					 "has a compressed member, which "
+			return pen__fail(r->err, P_UNSUPPORTED_FEATURE,
+					 pk->name,
+					 "contains a compressed member, which "
 					 "torch.save does not write");
 	}
 	pickle = find_pickle(r);
 	if (!pickle)
-		return data_error(r, "has no data.pkl: not what torch.save "
-				     "writes");
+		return fail(
+			r, P_NOT_THIS_FORMAT,
+			"no data.pkl; the file was not written by torch.save");
 	r->held = pen__calloc(r->zip.n, sizeof(*r->held));
 	r->key = pen__calloc(r->s->ntensors + 1, sizeof(*r->key));
 	if (!r->held || !r->key)
@@ -430,7 +435,7 @@ static void use(struct reader *r, size_t n)
 	r->at += n;
 }
 
-/* Passes over what lies between members. */
+/* Skips the bytes between members. */
 static int skip_to(struct reader *r, uint64_t to)
 {
 	while (r->at < to) {
@@ -445,10 +450,11 @@ static int skip_to(struct reader *r, uint64_t to)
 
 static int content_error(struct reader *r, size_t good)
 {
-	return pen__fail(r->err, PEN_EDATA, r->from->peek->name,
-			 "byte %" PRIu64 " is not what was saved: the file is "
-			 "damaged, or of another program, seed or setting "
-			 "(then load with checkpoint.verify=false)",
+	return pen__fail(r->err, P_DAMAGED, r->from->peek->name,
+			 "byte %" PRIu64
+			 " is not what was saved: the file is damaged, or was "
+			 "written by another program or with another seed or "
+			 "settings (load it with checkpoint.verify=false)",
 			 r->at + good);
 }
 
@@ -480,10 +486,10 @@ static int read_member(struct reader *r, size_t i)
 		use(r, x.n);
 	}
 	if (!rc && crc != m->crc)
-		return pen__fail(r->err, PEN_EDATA, from->peek->name,
+		return pen__fail(r->err, P_CHECKSUM, from->peek->name,
 				 "the checksum of member %.*s (bytes %" PRIu64
-				 " to %" PRIu64 ") is wrong: the file is "
-				 "damaged",
+				 " to %" PRIu64
+				 ") differs: the file is damaged",
 				 (int)(m->name_len < 64 ? m->name_len : 64),
 				 m->name, m->data, m->data + m->csize);
 	return rc;
@@ -506,6 +512,6 @@ int pen__torch_read(const struct pen_torch_state *s,
 	pen__zip_close(&r.zip);
 	pen__free(r.held);
 	pen__free(r.key);
-	/* what next() failed with */
+	/* the error of next() */
 	return rc < 0 && r.err->code < 0 ? r.err->code : rc;
 }

@@ -1,8 +1,8 @@
 /*
- * The pickle of a dict of tensors, as Python's pickler writes it with protocol
- * 2: the same opcodes, the same numbering of what is remembered, dicts in
- * batches of a thousand. Strings that Python makes anew each time (numbers as
- * keys) are written anew; constants are remembered after their first use.
+ * The pickle of a dict of tensors, exactly as Python's pickler writes it with
+ * protocol 2: the same opcodes, the same memo numbers, dicts in batches of a
+ * thousand. Strings that Python creates each time (numbers as keys) are written
+ * each time; constants are memoized at first use.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define BATCH 1000 /* items of a dict between two marks */
 #define NDTYPES (PEN_SD_FP64 + 1)
-#define NCONST 16 /* constant keys that are remembered */
+#define NCONST 16 /* constant keys that are memoized */
 #define MOST_BYTES ((uint64_t)1 << 62)
 
 static const struct {
@@ -70,7 +70,7 @@ void pen__torch_fini(struct pen_torch_state *s)
 	*s = (struct pen_torch_state){ 0 };
 }
 
-/* What is remembered, by its number plus one; 0: not yet written. */
+/* Memo entries, as number plus one; 0: not yet written. */
 struct pickler {
 	struct pen_buf *out;
 	uint32_t next;
@@ -144,7 +144,7 @@ static void put_int(struct pickler *p, uint64_t v)
 		op(p, 'J');
 		pen__buf_le(p->out, v, 4);
 	} else {
-		/* one bit more than the number's, for the sign */
+		/* one bit more than the number, for the sign */
 		n = (64 - (unsigned)__builtin_clzll(v)) / 8 + 1;
 		op(p, (char)0x8a);
 		pen__buf_le(p->out, n, 1);
@@ -195,7 +195,7 @@ static void put_tensor(struct pickler *p, const struct pen_torch_item *it)
 	put_int(p, 1); /* stride */
 	op(p, (char)0x85);
 	memo_put(p);
-	op(p, (char)0x89); /* needs no gradient */
+	op(p, (char)0x89); /* no gradient needed */
 	put_global(p, &p->odict, "collections", "OrderedDict");
 	op(p, ')');
 	op(p, 'R');
@@ -206,7 +206,7 @@ static void put_tensor(struct pickler *p, const struct pen_torch_item *it)
 	memo_put(p);
 }
 
-/* Where the dict that begins at item i ends: its CLOSE, or the end. */
+/* The end of the dict that starts at item i: its CLOSE, or the end. */
 static size_t dict_end(const struct pen_torch_state *s, size_t i)
 {
 	unsigned depth = 0;
@@ -233,7 +233,7 @@ static size_t count(const struct pen_torch_state *s, size_t i, size_t end)
 static void put_leaves(struct pickler *p, const struct pen_torch_state *s,
 		       size_t i, size_t end);
 
-/* One value of a dict; returns its last item. */
+/* Writes one value of a dict; returns its last item. */
 static size_t put_value(struct pickler *p, const struct pen_torch_state *s,
 			size_t i)
 {
@@ -259,7 +259,7 @@ static size_t put_value(struct pickler *p, const struct pen_torch_state *s,
 	return end;
 }
 
-/* The items of a dict: one alone, or batches; a full one is never last. */
+/* The items of a dict: a single one, or batches; a full batch is never last. */
 static void put_leaves(struct pickler *p, const struct pen_torch_state *s,
 		       size_t i, size_t end)
 {

@@ -1,8 +1,8 @@
 /*
- * Reads the pickle of a dict of tensors. A pickle is a program; this runs only
- * the opcodes that torch.save() needs, knows two functions by name, calls
- * nothing, and compares what comes out with what must be there. Everything
- * else is refused. Nothing grows beyond the number of bytes read.
+ * Reads the pickle of a dict of tensors. A pickle is a program; this executes
+ * only the opcodes that torch.save() needs, knows two functions by name, calls
+ * nothing, and compares the result with the expected one. Everything else is
+ * refused. Memory is bounded by the number of bytes read.
  */
 #include <inttypes.h>
 
@@ -11,7 +11,7 @@
 
 enum type {
 	V_MARK,
-	V_PLAIN, /* None, True, False: nobody asks which */
+	V_PLAIN, /* None, True, False: not distinguished */
 	V_INT,
 	V_STR,
 	V_GLOBAL,
@@ -40,7 +40,7 @@ struct dict {
 	uint32_t first, last; /* entry + 1, 0: none */
 };
 
-struct list { /* of anything */
+struct list { /* of any type */
 	void *p;
 	size_t n, cap;
 };
@@ -76,7 +76,7 @@ static bool push(struct machine *m, struct value v)
 	return to;
 }
 
-/* The i-th from the top; NULL when there is none. */
+/* The i-th from the top; NULL if there is none. */
 static struct value *top(struct machine *m, size_t i)
 {
 	return i < m->stack.n ? (struct value *)m->stack.p + m->stack.n - 1 - i
@@ -92,7 +92,7 @@ static const struct value *parts(const struct machine *m, const struct value *v,
 		       : NULL;
 }
 
-/* How many values lie above the last mark; false: there is none. */
+/* Counts the values above the last mark; false: there is no mark. */
 static bool to_mark(struct machine *m, size_t *n)
 {
 	const struct value *v;
@@ -134,7 +134,7 @@ static bool make_dict(struct machine *m)
 	return push(m, d);
 }
 
-/* 2n values on top are keys and values of the dict below (and `skip`). */
+/* The top 2n values are keys and values of the dict below (and `skip`). */
 static bool set_items(struct machine *m, size_t n, size_t skip)
 {
 	const struct value *d = top(m, 2 * n + skip);
@@ -165,7 +165,7 @@ static bool is(const struct value *v, enum type type, const char *s)
 	return v->type == type && v->n == strlen(s) && !memcmp(v->v.s, s, v->n);
 }
 
-/* A call: of a tensor's maker, or for an empty OrderedDict. */
+/* A call: builds a tensor, or an empty OrderedDict. */
 static bool reduce(struct machine *m)
 {
 	struct value *args = top(m, 0), *fn = top(m, 1);
@@ -189,7 +189,7 @@ static bool remember(struct machine *m, uint64_t i)
 	const struct value *v = top(m, 0);
 	struct value *to;
 
-	/* picklers number what they remember from 0, without gaps */
+	/* picklers number memo entries from 0, without gaps */
 	if (!v || i > m->memo.n)
 		return false;
 	if (i == m->memo.n) {
@@ -229,7 +229,7 @@ static bool push_long(struct machine *m)
 		return false;
 	v = pen__take_le(&m->in, n);
 	if (n && n < 8 && v >> (8 * n - 1))
-		return false; /* negative: no size is */
+		return false; /* negative: not a size */
 	return v <= INT64_MAX && push_int(m, (int64_t)v);
 }
 
@@ -263,7 +263,7 @@ static bool close_tuple(struct machine *m)
 		return false;
 	t = *top(m, 0);
 	m->stack.n--;
-	*top(m, 0) = t; /* in the place of the mark */
+	*top(m, 0) = t; /* replaces the mark */
 	return true;
 }
 
@@ -300,7 +300,7 @@ static bool constant(struct machine *m, unsigned op)
 static bool step(struct machine *m, unsigned op)
 {
 	switch (op) {
-	case 0x80: /* protocols from 3 on have other opcodes */
+	case 0x80: /* protocol 3 and later have other opcodes */
 		return pen__take_u8(&m->in) == 2;
 	case '(':
 		return push(m, (struct value){ .type = V_MARK });
@@ -347,18 +347,18 @@ static int run(struct machine *m, size_t len, const char *where,
 			continue;
 		if (m->nomem)
 			return pen__fail_nomem(err, where, len);
-		return pen__fail(err, PEN_EDATA, where,
-				 "its pickle is damaged or holds more than "
+		return pen__fail(err, P_DAMAGED, where,
+				 "the pickle is damaged or contains more than "
 				 "dicts of tensors (at byte %zu of data.pkl)",
 				 at);
 	}
 	if (m->stack.n != 1 || top(m, 0)->type != V_DICT)
-		return pen__fail(err, PEN_EDATA, where,
-				 "its pickle does not end with one dict");
+		return pen__fail(err, P_DAMAGED, where,
+				 "the pickle does not end with one dict");
 	return 0;
 }
 
-/* --- what came out against what must be there --- */
+/* --- comparison with the expected state --- */
 
 struct match {
 	const struct machine *m;
@@ -370,11 +370,11 @@ struct match {
 
 static int differs(const struct match *x, const char *key)
 {
-	return pen__fail(x->err, PEN_EDATA, x->where,
-			 "holds other tensors than this workload's settings "
-			 "say, beginning with key '%s'; was it written with "
-			 "other settings?",
-			 key);
+	return pen__fail(
+		x->err, P_DAMAGED, x->where,
+		"the tensors differ from those of this workload, starting at "
+		"key '%s'; was the file written with other settings?",
+		key);
 }
 
 static bool int_is(const struct value *v, uint64_t n)
@@ -389,7 +389,7 @@ static bool one_is(const struct machine *m, const struct value *v, uint64_t n)
 	return a && v->n == 1 && int_is(a, n);
 }
 
-/* A storage of just this tensor; its key, or NULL. */
+/* The key of a storage that has exactly this tensor, or NULL. */
 static const struct value *storage_key(const struct machine *m,
 				       const struct value *v,
 				       const struct pen_torch_item *it)
@@ -420,7 +420,7 @@ static int match_tensor(const struct match *x, const struct value *v,
 		return differs(x, it->key);
 	memcpy(found.s, k->v.s, k->n);
 	if (key->s[0] && strcmp(key->s, found.s) != 0)
-		return differs(x, it->key); /* not the same, after all */
+		return differs(x, it->key); /* not the same dict */
 	*key = found;
 	return 0;
 }
@@ -434,8 +434,11 @@ static int match_dict(const struct match *x, const struct value *v, size_t *i,
 	uint32_t at;
 	int rc = 0;
 
+	if (v->type != V_DICT && !*i)
+		return pen__fail(x->err, P_DAMAGED, x->where,
+				 "the pickled object is not a dict");
 	if (v->type != V_DICT)
-		return differs(x, *i ? s->item[*i - 1].key : "");
+		return differs(x, s->item[*i - 1].key);
 	at = ((const struct dict *)x->m->dicts.p)[v->v.at].first;
 	for (; !rc && *i < s->nitems; ++*i, at = e->next) {
 		const struct pen_torch_item *it = &s->item[*i];
@@ -452,7 +455,7 @@ static int match_dict(const struct match *x, const struct value *v, size_t *i,
 			++*i;
 			rc = match_dict(x, &e->value, i, t);
 		} else {
-			/* dicts are first in a state that repeats them */
+			/* in a state that repeats dicts, dicts come first */
 			while (s->item[same].kind != PEN_TORCH_OPEN)
 				same++;
 			same++;
@@ -460,7 +463,9 @@ static int match_dict(const struct match *x, const struct value *v, size_t *i,
 		}
 	}
 	if (!rc && at)
-		return differs(x, "more than expected");
+		return pen__fail(x->err, P_DAMAGED, x->where,
+				 "the file contains more than expected; was it "
+				 "written with other settings?");
 	return rc;
 }
 

@@ -1,7 +1,7 @@
 /*
- * One object on its way from a format's writer to a store. Side files (the
- * index of an indexed_binary) are sinks of their own, committed before the
- * object they belong to, so that no object is ever seen without them.
+ * Writes one object from a format's writer to a store. Side files (the index of
+ * an indexed_binary) are separate sinks, committed before their object, so that
+ * no object is ever visible without them.
  */
 #include "make/write.h"
 
@@ -10,7 +10,7 @@
 #define MAX_SIDES 4
 
 struct sink {
-	struct pen_out out; /* first: write() gets it */
+	struct pen_out out; /* must be first: write() gets it */
 	const struct pen_write *w;
 	struct pen_sink *sink;
 	struct sink *sides;
@@ -45,8 +45,8 @@ static struct pen_out *side(struct pen_out *o, const char *suffix,
 
 	if (s->nsides == (elsewhere ? 1 : MAX_SIDES) || n < 0 ||
 	    (size_t)n >= sizeof(path)) {
-		pen__fail(err, PEN_EINVAL, s->w->path,
-			  "has too many side files, or too long a name");
+		pen__fail(err, P_TOO_LONG, s->w->path,
+			  "too many side files, or the name is too long");
 		return NULL;
 	}
 	*t = (struct sink){ .out.write = put, .w = s->w };
@@ -71,7 +71,7 @@ int pen__write_object(const struct pen_write *w, const struct pen_format *f,
 	if (rc)
 		return rc;
 	rc = f->ops->write(f, t, &s.out, err);
-	/* a full disk shows before the first of them has its name */
+	/* detect a full disk before the first of them gets its name */
 	if (rc >= 0 && s.nsides && s.out.patch)
 		rc = patch(&s.out, 0, "", 0, err);
 	for (unsigned i = 0; i < s.nsides && rc >= 0 && s.out.patch; i++)

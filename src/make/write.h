@@ -8,16 +8,17 @@
 struct pen_write {
 	struct pen_store *st;
 	const char *path;
-	/* Called before n bytes are written; a result other than 0 ends it.
-	 * May be NULL. */
+	/* Called before n bytes are written; a nonzero result aborts. May be
+	 * NULL. */
 	int (*step)(void *arg, size_t n, struct pen_err *);
 	void *arg;
-	/* Where the only side file goes, instead of beside; may be NULL. */
+	/* Path of the only side file, instead of next to the object; may be
+	 * NULL. */
 	const char *side_path;
 };
 
-/* All of it, or nothing: no file has its name before the last is complete,
- * and side files have theirs before the object has. */
+/* Writes everything or nothing: no file gets its name before the last is
+ * complete, and side files get theirs before the object. */
 int pen__write_object(const struct pen_write *, const struct pen_format *,
 		      const struct pen_table *, struct pen_err *);
 

@@ -1,11 +1,12 @@
 /*
- * Shuffle quality, counted while batches go by: a few table look-ups a sample,
- * whatever the number of classes or chunks. Memory is a bit a sample (which
- * came this epoch), a number for each of at most a million samples (who came
- * after them), and tables in the size of a batch and of the label's classes.
+ * Shuffle quality, counted while batches pass by: a few table look-ups per
+ * sample, whatever the number of classes or chunks. Memory is one bit per
+ * sample (seen in this epoch), one number for each of at most a million samples
+ * (its successor), and tables in the size of a batch and of the label's
+ * classes.
  *
- * The tables are hash tables that are never cleared: what was written in an
- * earlier batch has an older stamp, and counts as empty.
+ * The hash tables are never cleared: entries of earlier batches have an older
+ * stamp and count as empty.
  */
 #include "quality/quality.h"
 
@@ -17,10 +18,11 @@
 #include "base/text.h"
 
 #define FOLLOWED ((uint64_t)1 << 20) /* samples whose successor is kept */
-#define LOGS 65536		     /* counts whose c log c is kept */
-#define LEAST_DRAWS 13 /* that the expected entropy is good to 0.07 bit for */
+#define LOGS 65536		     /* counts whose c log c is tabulated */
+#define LEAST_DRAWS 13 /* for an expected entropy within 0.07 bit */
 
-/* A chunk, how many of a batch are from it, and the label of the first. */
+/* A chunk, how many samples of a batch come from it, and the label of the
+ * first. */
 struct tally {
 	uint64_t chunk;
 	int64_t label;
@@ -34,12 +36,12 @@ struct kind {
 	uint32_t stamp, count; /* this batch */
 };
 
-/* What an epoch comes to. */
+/* The sums of an epoch. */
 struct sums {
 	uint64_t nbatches, nsamples, repeated;
 	double same; /* sum of shares over batches, */
-	double want; /* and of what they are on average; NAN: not known */
-	uint64_t paired, unlike; /* share a chunk; of these, not the label */
+	double want; /* and of their expected values; NAN: unknown */
+	uint64_t paired, unlike; /* share a chunk; of these, unlike labels */
 	double mean, m2;	 /* of entropies, by Welford */
 	double entropy;
 	uint32_t nclasses;
@@ -53,21 +55,21 @@ struct pen_quality {
 	uint64_t nepochs;
 	uint64_t missing;
 
-	uint64_t *seen; /* bit a sample */
+	uint64_t *seen; /* one bit per sample */
 	uint64_t first, step;
-	uint64_t *element; /* of a sample, among a list of chosen ones */
+	uint64_t *element; /* of a sample, for a list of chosen ones */
 
 	struct tally *tally;
 	uint32_t stamp;
 	uint64_t tally_mask;
 
-	uint32_t *after; /* 1 + who came after sample i * stride */
+	uint32_t *after; /* 1 + successor of sample i * stride */
 	uint64_t stride;
-	uint64_t last, last_end; /* the sample before, and its position + 1 */
+	uint64_t last, last_end; /* the previous sample, and its position + 1 */
 
 	struct kind *kind;
 	uint32_t nkinds, cap;
-	uint32_t *slot; /* hash of labels: 1 + class; twice cap of them */
+	uint32_t *slot; /* hash of labels: 1 + class; 2 * cap of them */
 	uint32_t *touched;
 	double *clogc;
 	uint32_t nlogs;
@@ -89,7 +91,7 @@ double pen__quality_n_eff(double m, double same_chunk)
 	return m / (1 + (m - 1) * same_chunk);
 }
 
-/* Miller and Madow: what few draws fall short of the whole's entropy. */
+/* Miller and Madow: by how much few draws fall short of the total entropy. */
 double pen__quality_entropy(double entropy, uint64_t nclasses, double n_eff)
 {
 	double h;
@@ -100,7 +102,7 @@ double pen__quality_entropy(double entropy, uint64_t nclasses, double n_eff)
 	return h > 0 ? h : 0;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static bool is_integer(enum pen_dtype t)
 {
@@ -109,19 +111,19 @@ static bool is_integer(enum pen_dtype t)
 
 static int fail_label(const char *field, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EINVAL, field,
-			 "is no label: one integer a sample is needed");
+	return pen__fail(err, P_LABELS_DO_NOT_FIT, field,
+			 "not a label; a label is one integer per sample");
 }
 
 static int fail_absent(const char *field, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EINVAL, field,
-			 "is not a field of the batches; of single cells "
-			 "take a column of obs with format.obs=%s",
+	return pen__fail(err, P_NO_SUCH_FIELD, field,
+			 "not a field of the batches; for single cells, set "
+			 "format.obs=%s if it is a column of obs",
 			 field);
 }
 
-/* Whether fields= leaves it out, the first batch shows. */
+/* The first batch shows whether fields= excludes it. */
 static int check_label(const struct pen_dataset *ds, const char *field,
 		       struct pen_err *err)
 {
@@ -175,7 +177,7 @@ int pen__quality_setup(struct pen_quality_setup *to, const struct pen_loader *l,
 			  sizeof(subset)) &&
 	    subset[0])
 		to->chosen = chosen_by;
-	/* neighbours in a row: a batch is one chunk */
+	/* consecutive neighbours: a batch is one chunk */
 	if (i.in_order)
 		to->chunk = to->batch * i.world;
 	return field ? check_label(ds, field, err) : 0;
@@ -250,9 +252,9 @@ int pen__quality_new(struct pen_quality **out,
 
 	*out = NULL;
 	if (!set->nsamples || !set->batch || !set->chunk)
-		return pen__fail(err, PEN_EINVAL, "quality",
-				 "there is nothing to measure: samples, batch "
-				 "and chunk are 1 or more");
+		return pen__fail(err, P_BAD_CALL, "quality",
+				 "nothing to measure: samples, batch and chunk "
+				 "must be at least 1");
 	q = pen__calloc(1, sizeof(*q));
 	if (!q)
 		return pen__fail_nomem(err, "quality", sizeof(*q));
@@ -316,7 +318,7 @@ static int grow_kinds(struct pen_quality *q)
 	return 0;
 }
 
-/* The class of a label, a new one if need be; NULL: no memory. */
+/* The class of a label, added if new; NULL: no memory. */
 static struct kind *kind_of(struct pen_quality *q, int64_t label)
 {
 	const uint64_t hash = hash_label(label);
@@ -367,7 +369,7 @@ static void add_entropy(struct sums *s, double h)
 	s->m2 += d * (h - s->mean);
 }
 
-/* The tensor of labels, or NULL when there is none to look at. */
+/* The tensor of labels; *out is NULL if there is no label to look at. */
 static int find_labels(const struct pen_quality *q, const struct pen_batch *b,
 		       const struct pen_tensor **out, struct pen_err *err)
 {
@@ -427,8 +429,7 @@ static uint64_t element_of(const struct pen_quality *q, uint64_t id)
 	return q->step == 1 ? id : id / q->step;
 }
 
-/* How many of this batch came from this chunk before, the first with this
- * label. */
+/* The tally of a chunk in this batch. */
 static struct tally *tally(struct pen_quality *q, uint64_t chunk)
 {
 	uint64_t at = (chunk * 0x9e3779b97f4a7c15u >> 20) & q->tally_mask;
@@ -443,7 +444,7 @@ static struct tally *tally(struct pen_quality *q, uint64_t chunk)
 	return t;
 }
 
-/* One more of a chunk; returns with how many it shares it. */
+/* Counts a sample of a chunk; returns the earlier samples of that chunk. */
 static uint32_t count_chunk(struct pen_quality *q, uint64_t id,
 			    const struct pen_tensor *labels, uint32_t row)
 {
@@ -463,7 +464,7 @@ static bool mixed_at(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
 {
 	const struct pen_quality_setup *s = &q->set;
 
-	if (s->in_order) { /* a chunk by itself */
+	if (s->in_order) { /* a chunk of its own */
 		*start = pos - pos % s->chunk;
 		*end = *start + s->chunk;
 		if (*end > s->length)
@@ -476,10 +477,10 @@ static bool mixed_at(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
 }
 
 /*
- * The share of pairs from one chunk that a batch of m samples from pos on has
- * on average; NAN: there is no closed form. Pairs from two windows share no
- * chunk. What is past the epoch's end is taken from its start, and may be in
- * the window that the batch began in.
+ * The expected share of pairs from one chunk in a batch of m samples from pos
+ * on; NAN: there is no closed form. Pairs from two windows share no chunk.
+ * Positions past the end of the epoch wrap around to its start, and may be in
+ * the window that the batch started in.
  */
 static double expect(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
 		     uint64_t m)
@@ -522,8 +523,8 @@ static void mark(struct pen_quality *q, uint64_t id)
 	q->seen[id / 64] |= bit;
 }
 
-/* a is followed by b: was it, or the other way round, in the last epoch? What
- * is known of a gives way to the new only after it was asked. */
+/* a is followed by b: was it, or the reverse, in the last epoch? The successor
+ * of a is overwritten only after it was checked. */
 static void follow(struct pen_quality *q, uint64_t a, uint64_t b)
 {
 	if (b % q->stride == 0) {
@@ -541,14 +542,14 @@ static int check_ids(const struct pen_quality *q, const struct pen_batch *b,
 		     struct pen_err *err)
 {
 	if (b->nsamples > q->set.batch)
-		return pen__fail(err, PEN_EINVAL, "quality",
-				 "a batch has %u samples, not at most %u",
-				 b->nsamples, q->set.batch);
+		return pen__fail(
+			err, P_BAD_CALL, "quality",
+			"a batch has %u samples, more than the maximum of %u",
+			b->nsamples, q->set.batch);
 	for (uint32_t i = 0; i < b->nsamples; i++)
 		if (b->ids[i] >= q->set.nsamples || b->ids[i] < q->first)
-			return pen__fail(err, PEN_EINVAL, "quality",
-					 "sample %llu is not one of the data "
-					 "set's",
+			return pen__fail(err, P_BAD_CALL, "quality",
+					 "sample %llu is not in the data set",
 					 (unsigned long long)b->ids[i]);
 	return 0;
 }
@@ -598,7 +599,7 @@ int pen__quality_batch(struct pen_quality *q, const struct pen_batch *b,
 
 /* ---- sums ---- */
 
-/* Of the label over the epoch so far. */
+/* Classes and entropy of the label over the epoch so far. */
 static void settle_classes(const struct pen_quality *q, struct sums *s)
 {
 	double sum = 0;
@@ -612,7 +613,7 @@ static void settle_classes(const struct pen_quality *q, struct sums *s)
 		s->entropy =
 			log2((double)s->nsamples) - sum / (double)s->nsamples;
 	if (s->nclasses < 2)
-		s->entropy = 0; /* but for rounding it is */
+		s->entropy = 0; /* without rounding errors */
 }
 
 void pen__quality_epoch(struct pen_quality *q)
@@ -673,7 +674,7 @@ void pen__quality_result(const struct pen_quality *q,
 				     share(s.kept[1], s.asked[1]);
 }
 
-/* Of batches: null, where no whole one was. */
+/* null in JSON if there was no full batch. */
 static double measured(const struct pen_quality_result *r, double v)
 {
 	return r->nbatches ? v : NAN;

@@ -1,6 +1,6 @@
 /*
- * Charts: where things go, and SVG of it. All kinds share frames, scales
- * (chart_axis.c), labels that are cut to their room, spreads and legends.
+ * Charts: layout and SVG output. All kinds share frames, scales (chart_axis.c),
+ * labels cut to the available width, spreads and legends.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static double gamma_of(double v)
 	return v <= 0.0031308 ? 12.92 * v : 1.055 * pow(v, 1 / 2.4) - 0.055;
 }
 
-/* Lightness, chroma and hue of the OKLab space; false: no screen has it. */
+/* Converts lightness, chroma and hue of OKLab; false: outside sRGB. */
 static bool to_rgb(double light, double chroma, double hue, double *rgb)
 {
 	const double a = chroma * cos(hue), b = chroma * sin(hue);
@@ -74,11 +74,11 @@ struct pen_colour pen__colour_of(unsigned i)
 
 struct frame {
 	double w, h, left, right, top, bottom; /* margins */
-	double most_r;			       /* of a mark */
-	const char *kind, *role; /* group: its parts speak for themselves */
-	struct pen_scale x, y;	 /* log is asked for before they are fit */
+	double most_r;			       /* radius of the largest mark */
+	const char *kind, *role; /* group: its parts have labels of their own */
+	struct pen_scale x, y;	 /* log is set before they are fitted */
 	bool x_tight;
-	const struct pen_tick *tick; /* instead of x's */
+	const struct pen_tick *tick; /* instead of those of x */
 	size_t nticks;
 };
 
@@ -119,7 +119,7 @@ static double py(const struct frame *f, double share)
 	return f->h - f->bottom - room_y(f) * share;
 }
 
-/* y first: its labels decide how much room there is for x. */
+/* y first: its labels determine the width left for x. */
 static void fit(struct frame *f, const struct pen_axis *x,
 		const struct pen_extent *ex, const struct pen_axis *y,
 		const struct pen_extent *ey)
@@ -138,7 +138,7 @@ static void fit(struct frame *f, const struct pen_axis *x,
 	f->right = fmax(f->right, last);
 }
 
-/* Escaped, and cut to its room. */
+/* Escapes text and cuts it to the available width. */
 static void put_cut(struct pen_text *t, const char *s, double room)
 {
 	const size_t n = strlen(s);
@@ -148,7 +148,7 @@ static void put_cut(struct pen_text *t, const char *s, double room)
 	snprintf(part, sizeof(part), "%.*s", (int)to, s);
 	while (to && pen__text_width(part) > room) {
 		while (to && ((unsigned char)part[to - 1] & 0xc0) == 0x80)
-			to--; /* whole characters of UTF-8 */
+			to--; /* do not split a UTF-8 character */
 		part[to ? --to : 0] = '\0';
 	}
 	pen__html(t, part);
@@ -198,7 +198,7 @@ static void put_level(struct pen_text *t, const struct frame *f, double at,
 	pen__text_add(t, "</text>\n");
 }
 
-/* Of ticks that are given, those that have room. */
+/* Prints those of the given ticks that fit. */
 static void put_given(struct pen_text *t, const struct frame *f)
 {
 	double end = -1e9;
@@ -256,7 +256,7 @@ static void put_mark(struct pen_text *t, const struct frame *f,
 		      m->colour.light, m->colour.dark);
 	pen__html(t, m->words);
 	pen__text_add(t, "\">");
-	if (m->square) /* of the same area as the circle */
+	if (m->square) /* same area as the circle */
 		pen__text_add(t,
 			      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
 			      "height=\"%.1f\"/>",
@@ -274,7 +274,7 @@ struct box {
 	double x0, x1, y;
 };
 
-/* Rows of text as high as a note, at y, do not touch. */
+/* True if a note at b does not overlap the others. */
 static bool is_free(const struct box *had, size_t n, const struct box *b)
 {
 	for (size_t i = 0; i < n; i++)
@@ -284,8 +284,8 @@ static bool is_free(const struct box *had, size_t n, const struct box *b)
 	return true;
 }
 
-/* Where a note goes: towards the middle, near its mark, inside the frame, and
- * not over another note. */
+/* Places a note towards the middle, near its mark, inside the frame, and not
+ * over another note. */
 static void put_note(struct pen_text *t, const struct frame *f,
 		     const struct pen_mark *m, struct box *had, size_t n)
 {
@@ -347,7 +347,7 @@ void pen__chart_scatter(struct pen_text *t, const struct pen_chart *c)
 
 /* ---- lines ---- */
 
-/* Where point i lies; NAN: nowhere. */
+/* The position of point i along the axis; NAN: none. */
 static double place_x(const struct frame *f, const struct pen_plot *p, size_t i)
 {
 	double at = pen__scale_place(&f->x, p->x_at[i]);
@@ -381,15 +381,15 @@ static void fit_plot(struct frame *f, const struct pen_plot *p)
 	}
 }
 
-/* One path through all points; each has a dot when they are few, and so has
- * one that is alone between gaps. */
+/* One path through all points. Each has a dot if there are few, and so has a
+ * single point between gaps. */
 static void put_line(struct pen_text *t, const struct frame *f,
 		     const struct pen_plot *p, const struct pen_series *s)
 {
 	const bool few = (double)p->n * 12 < room_x(f);
 	struct pen_text dots = { 0 };
 	double last_x = 0, last_y = 0;
-	unsigned run = 0; /* points of the line that is being drawn */
+	unsigned run = 0; /* points of the current line */
 
 	pen__text_add(t, "<path class=\"line\" style=\"--l:%s;--d:%s\" d=\"",
 		      s->colour.light, s->colour.dark);
@@ -420,7 +420,7 @@ static void put_line(struct pen_text *t, const struct frame *f,
 	pen__text_fini(&dots);
 }
 
-/* From the lowest to the highest of each point's repeats. */
+/* Lines from the lowest to the highest repeat of each point. */
 static void put_spreads(struct pen_text *t, const struct frame *f,
 			const struct pen_plot *p)
 {
@@ -447,7 +447,7 @@ static void put_lines(struct pen_text *t, const struct frame *like,
 	open_svg(t, &f, p->id, p->title, p->about);
 	put_axes(t, &f, p->x.label, p->y.label);
 	put_spreads(t, &f, p);
-	for (size_t s = p->nseries; s-- > 0;) /* the first one on top */
+	for (size_t s = p->nseries; s-- > 0;) /* draw the first one on top */
 		put_line(t, &f, p, &p->series[s]);
 	pen__text_add(t,
 		      "<line class=\"cross\" x1=\"0\" x2=\"0\" y1=\"%.1f\" "
@@ -457,16 +457,17 @@ static void put_lines(struct pen_text *t, const struct frame *like,
 		      f.top, f.h - f.bottom, p->id, f.left, f.top, room_x(&f),
 		      room_y(&f));
 	pen__html(t, p->title);
-	pen__text_add(t, ": arrow keys go from point to point\"/>\n</svg>\n");
+	pen__text_add(
+		t, ": use the arrow keys to move between points\"/>\n</svg>\n");
 }
 
 /* ---- rows: bars, and stacked bars ---- */
 
-/* Names stand in front of their rows, or above them where that would take too
+/* Names are to the left of their rows, or above them if they would take too
  * much of the width. */
 struct rows {
 	bool above;
-	double height, step; /* of a bar, and to the next row */
+	double height, step; /* of a bar; distance to the next row */
 };
 
 static void fit_rows(struct frame *f, struct rows *r, double names)
@@ -495,7 +496,8 @@ static void put_name(struct pen_text *t, const struct frame *f,
 	*y += r->above ? 18 : 0;
 }
 
-/* What stands behind a bar; on a phone without the spread, which is drawn. */
+/* The label after a bar; on narrow screens without the spread, which is also
+ * drawn. */
 static struct pen_shown bar_label(const struct frame *f,
 				  const struct pen_bar *b)
 {
@@ -507,7 +509,7 @@ static struct pen_shown bar_label(const struct frame *f,
 	return s;
 }
 
-/* What has no number is as short as nothing. */
+/* A missing value has length 0. */
 static double bar_end(const struct frame *f, double most, double v)
 {
 	return px(f, v > 0 && most > 0 ? fmin(v / most, 1) : 0);
@@ -526,7 +528,7 @@ static void put_bar(struct pen_text *t, const struct frame *f,
 		      "width=\"%.1f\" height=\"18\" style=\"--l:%s;--d:%s\"/>",
 		      f->left, y, fmax(1, x - f->left), b->colour.light,
 		      b->colour.dark);
-	/* the wider one behind sets it off from the bar */
+	/* a wider line behind makes it stand out */
 	for (int i = 0; spread && i < 2; i++)
 		pen__text_add(
 			t,
@@ -554,7 +556,7 @@ static void put_bars(struct pen_text *t, const struct frame *like,
 	double y = 0, names = 0, most = 0;
 
 	f.role = "img";
-	f.right = 60; /* for what stands behind the longest */
+	f.right = 60; /* for the label of the longest bar */
 	f.h = 4;
 	for (size_t i = 0; i < c->n; i++) {
 		const struct pen_bar *b = &c->bar[i];
@@ -664,7 +666,7 @@ static void put_legend(struct pen_text *t, const struct pen_plot *p)
 
 #define MOST_COLUMNS 16
 
-/* A row is a point, with its place along the axis, or a bar, with its name. */
+/* A row is a point with its position along the axis, or a bar with its name. */
 static void put_row(struct pen_text *t, const struct frame *f,
 		    const struct pen_plot *p, size_t row, size_t nseries)
 {
@@ -692,7 +694,7 @@ static void put_numbers(struct pen_text *t, const struct pen_plot *p)
 {
 	static const char *const of[] = { "lowest", "highest" };
 	const bool lines = p->kind == PEN_LINES;
-	const size_t most = MOST_COLUMNS - 3; /* and x, lowest, highest */
+	const size_t most = MOST_COLUMNS - 3; /* besides x, lowest, highest */
 	const size_t n = p->nseries < most ? p->nseries : most;
 	const char *names[MOST_COLUMNS + 1] = { NULL };
 	char name[MOST_COLUMNS][64];

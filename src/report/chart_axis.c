@@ -1,20 +1,21 @@
-/* Scales: see chart_int.h. Text cannot be measured here, only estimated. */
+/* Scales: see chart_int.h. Text widths are estimates, as there is no font to
+ * measure. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "report/chart_int.h"
 
-#define LETTER 7.0 /* of 12 pixels height, in a wide font */
+#define LETTER 7.0 /* width at 12 pixels in a wide font */
 #define LARGEST 1e300
-#define SMALLEST 1e-290 /* a range below this is none */
+#define SMALLEST 1e-290 /* a smaller range counts as empty */
 
 double pen__text_width(const char *s)
 {
 	size_t n = 0;
 
 	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80; /* of UTF-8 */
+		n += ((unsigned char)*s & 0xc0) != 0x80; /* UTF-8 */
 	return LETTER * (double)n;
 }
 
@@ -30,7 +31,7 @@ void pen__extent_add(struct pen_extent *e, double v)
 	e->n++;
 }
 
-/* 1, 2 or 5 times a power of ten, at or above raw. */
+/* Rounds up to 1, 2 or 5 times a power of ten. */
 static double nice(double raw)
 {
 	const double ten = pow(10, floor(log10(raw)));
@@ -39,7 +40,7 @@ static double nice(double raw)
 	return ten * (m < 1.0001 ? 1 : m < 2.0001 ? 2 : m < 5.0001 ? 5 : 10);
 }
 
-/* A number of an axis: no zeros at the end that say nothing. */
+/* A label without trailing zeros. */
 static struct pen_shown label_of(const struct pen_axis *a, double v)
 {
 	struct pen_shown s = a->show(fabs(v)), minus;
@@ -60,7 +61,7 @@ static struct pen_shown label_of(const struct pen_axis *a, double v)
 	return minus;
 }
 
-/* false: there is no room for one more. */
+/* False if there are too many ticks. */
 static bool add_tick(struct pen_scale *s, const struct pen_axis *a, double v)
 {
 	if (s->n == PEN_MOST_TICKS)
@@ -102,7 +103,7 @@ static bool try_step(struct pen_scale *s, const struct pen_axis *a, double step)
 static void fit_linear(struct pen_scale *s, const struct pen_axis *a,
 		       const struct pen_extent *e, double room, unsigned flags)
 {
-	/* epochs begin with 1, and threads; one alone stands in the middle */
+	/* counts such as epochs start at 1; a single one is centred */
 	const bool counts = flags & PEN_TIGHT && flags & PEN_ACROSS &&
 			    !e->broken && e->least > 0 && !(a->max > 0);
 	const bool one = counts && !(e->most > e->least);
@@ -124,17 +125,18 @@ static void fit_linear(struct pen_scale *s, const struct pen_axis *a,
 		step = 1;
 	for (int tries = 0; tries < 12; tries++, step = nice(step * 1.5)) {
 		s->low = low < 0  ? step * floor(low * 1.02 / step)
-			 : counts ? step * floor((e->least - one) / step)
+			 : one	  ? step * floor((e->least - 1) / step)
+			 : counts ? e->least
 				  : 0;
 		s->high = tight ? high : step * ceil(high * 1.02 / step);
 		if (try_step(s, a, step) && readable(s, room, flags))
 			return;
 	}
-	s->n = 0; /* one label alone is always readable */
+	s->n = 0; /* a single label always fits */
 	add_tick(s, a, s->high);
 }
 
-/* every: 0: 1, 2 and 5 of each decade, else every so many-th decade */
+/* every: 0: ticks at 1, 2 and 5 of each decade, else one per `every` decades */
 static bool try_decades(struct pen_scale *s, const struct pen_axis *a,
 			int every)
 {

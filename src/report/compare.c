@@ -1,4 +1,4 @@
-/* Comparisons, for a terminal, for programs and as a page. */
+/* Comparisons as text, JSON and HTML. */
 #include "report/compare.h"
 
 #include <math.h>
@@ -7,13 +7,15 @@
 
 #include "base/mem.h"
 
-#define SHORT 60     /* bytes of a value that are shown */
-#define SHORTEST 1.0 /* seconds of a single run that can be compared */
+#define SHORT 60 /* maximum bytes of a value */
+#define LINE 80
+static const char too_short[] = "run too short";
+#define SHORTEST 1.0 /* minimum seconds of a single run to compare */
 
 /*
- * How much the second half of a run differs from the first. What changes on a
- * machine within a run changes from one to the next, too, and the epochs of a
- * run do not show that by their spread.
+ * How much the second half of a run differs from the first. A machine that
+ * changes within a run also changes between runs, and the spread of the epochs
+ * does not show that.
  */
 static double drift(const struct pen_figure *f, double *room)
 {
@@ -61,7 +63,7 @@ struct pen_change pen__compare(const struct pen_samples *a,
 	if (c.differs && ((f->within && a->seconds < SHORTEST) ||
 			  (g->within && b->seconds < SHORTEST))) {
 		c.differs = false;
-		c.why = "too short a run to tell";
+		c.why = too_short;
 	}
 	return c;
 }
@@ -79,6 +81,12 @@ static struct pen_shown change_text(double v)
 	return isfinite(v) ? pen__show_change(v) : (struct pen_shown){ "" };
 }
 
+/* "4.79 k samples/s", but "114 kB/sample" */
+static const char *blank_before(const char *unit)
+{
+	return unit[0] && unit[0] != '/' ? " " : "";
+}
+
 static void figure_text(const struct pen_figure *f, double v, char *buf,
 			size_t cap)
 {
@@ -86,11 +94,11 @@ static void figure_text(const struct pen_figure *f, double v, char *buf,
 		snprintf(buf, cap, "-");
 		return;
 	}
-	snprintf(buf, cap, "%s%s%s", f->show(v).s, f->unit[0] == '/' ? "" : " ",
+	snprintf(buf, cap, "%s%s%s", f->show(v).s, blank_before(f->unit),
 		 f->unit);
 }
 
-/* ---- what was different ---- */
+/* ---- differences ---- */
 
 struct pair {
 	const char *key, *from, *to;
@@ -101,7 +109,8 @@ static const char *value_of(const struct pen_fact *f)
 	return !f ? "(not set)" : f->varies ? "(several)" : f->value;
 }
 
-/* The i-th setting that differs, from *at on in a, then what only b has. */
+/* Finds the next setting that differs: from *at on in a, then those only in b.
+ */
 static bool next_pair(const struct pen_samples *a, const struct pen_samples *b,
 		      size_t *at, struct pair *p)
 {
@@ -127,31 +136,110 @@ static bool next_pair(const struct pen_samples *a, const struct pen_samples *b,
 	return false;
 }
 
-/* ---- the terminal ---- */
+/* ---- text ---- */
 
-static void row_text(struct pen_text *t, const struct pen_figure *f,
+/* A figure as text, and the widths of the columns. */
+struct row {
+	char name[256], unit[32], range[104];
+	struct pen_shown from, to, change;
+};
+struct widths {
+	int name, value, unit, change, range;
+};
+
+static struct pen_shown value_shown(const struct pen_figure *f, double v)
+{
+	return isfinite(v) ? f->show(v) : (struct pen_shown){ "-" };
+}
+
+/* "-52.3..-19.4 %", "x 2.54..3.09", "+71.3 %..x 59.4" */
+static void range_text(const struct pen_change *c, char *buf, size_t cap)
+{
+	const struct pen_shown low = change_text(c->low);
+	const struct pen_shown high = change_text(c->high);
+	const char *unit = strstr(low.s, " %");
+	const bool shares = unit && strstr(high.s, " %");
+	const bool times = low.s[0] == 'x' && high.s[0] == 'x';
+
+	buf[0] = '\0';
+	if (isfinite(c->low))
+		snprintf(buf, cap, "%.*s..%s",
+			 shares ? (int)(unit - low.s) : (int)strlen(low.s),
+			 low.s, high.s + (times ? 2 : 0));
+}
+
+static void fill_row(struct row *r, const struct pen_figure *f,
 		     const struct pen_change *c)
 {
-	char from[64], to[64], range[104] = "";
-	size_t start;
+	pen__quote(r->name, sizeof(r->name), f->name);
+	snprintf(r->unit, sizeof(r->unit), "%s%s", blank_before(f->unit),
+		 f->unit);
+	r->from = value_shown(f, c->from);
+	r->to = value_shown(f, c->to);
+	r->change = change_text(c->share);
+	range_text(c, r->range, sizeof(r->range));
+}
 
-	figure_text(f, c->from, from, sizeof(from));
-	figure_text(f, c->to, to, sizeof(to));
-	if (isfinite(c->low))
-		snprintf(range, sizeof(range), "%s .. %s",
-			 change_text(c->low).s, change_text(c->high).s);
-	pen__text_add(t, "  ");
-	start = t->n;
-	pen__text_quote(t, f->name);
-	pen__text_add(t, "%*s %18s %18s  %9s  %-22s %s\n",
-		      t->n - start < 14 ? (int)(14 - (t->n - start)) : 0, "",
-		      from, to, change_text(c->share).s, range, verdict(f, c));
+static void widen(int *w, const char *text)
+{
+	const int n = (int)strlen(text);
+
+	*w = n > *w ? n : *w;
+}
+
+static void row_text(struct pen_text *t, const struct widths *w,
+		     const struct row *r, const char *end)
+{
+	pen__text_add(t, "  %-*s %*s  %*s%-*s %*s  %-*s  %s", w->name, r->name,
+		      w->value, r->from.s, w->value, r->to.s, w->unit, r->unit,
+		      w->change, r->change.s, w->range, r->range, end);
+	while (t->n && t->p[t->n - 1] == ' ')
+		t->p[--t->n] = '\0';
+	pen__text_add(t, "\n");
+}
+
+static void figures_text(struct pen_text *t, const struct pen_samples *a,
+			 const struct pen_samples *b, char letter, double least)
+{
+	struct row head = { .range = "95 % interval",
+			    .from = { "A" },
+			    .to = { { letter, '\0' } },
+			    .change = { "change" } };
+	struct widths w = { 0, 0, 0, 6, 13 };
+	struct row r;
+
+	for (size_t pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < a->nfigures; i++) {
+			const struct pen_figure *f = &a->figure[i];
+			const struct pen_change c =
+				pen__compare(a, b, f, least);
+
+			fill_row(&r, f, &c);
+			widen(&w.name, r.name);
+			widen(&w.value, r.from.s);
+			widen(&w.value, r.to.s);
+			widen(&w.unit, r.unit);
+			widen(&w.change, r.change.s);
+			widen(&w.range, r.range);
+			if (pass && !i)
+				row_text(t, &w, &head, "");
+			if (pass)
+				row_text(t, &w, &r, verdict(f, &c));
+		}
+}
+
+static void put_throughput(struct pen_text *t, struct pen_shown change)
+{
+	const bool times = change.s[0] == 'x';
+
+	pen__text_add(t, "Throughput changed by %s%s. ",
+		      times ? "a factor of " : "", change.s + (times ? 2 : 0));
 }
 
 static void words(struct pen_text *t, const struct pen_samples *a,
 		  const struct pen_samples *b, double least)
 {
-	size_t better = 0, worse = 0, untold = 0;
+	size_t better = 0, worse = 0, untold = 0, brief = 0;
 
 	for (size_t i = 0; i < a->nfigures; i++) {
 		struct pen_change c = pen__compare(a, b, &a->figure[i], least);
@@ -162,19 +250,24 @@ static void words(struct pen_text *t, const struct pen_samples *a,
 			worse++;
 		else if (!isfinite(c.low))
 			untold++;
+		brief += c.why == too_short;
 		if (c.differs && !strcmp(a->figure[i].name, "throughput"))
-			pen__text_add(t, "Throughput changed by %s. ",
-				      change_text(c.share).s);
+			put_throughput(t, change_text(c.share));
 	}
-	if (!better && !worse)
-		pen__text_add(t, "No figure differs beyond its noise");
+	if (!better && !worse && brief)
+		pen__text_add(t,
+			      "A run of less than %g s is too short to tell; "
+			      "load more epochs, or pass several runs",
+			      SHORTEST);
+	else if (!better && !worse)
+		pen__text_add(t, "No figure differs beyond noise");
 	else
 		pen__text_add(t, "Beyond noise: %zu better, %zu worse", better,
 			      worse);
-	if (untold)
+	if (untold && !brief)
 		pen__text_add(t,
-			      "; %zu of one value a side cannot be told "
-			      "(give several runs)",
+			      "; %zu with a single value per side cannot be "
+			      "compared (pass several runs)",
 			      untold);
 	pen__text_add(t, ".");
 	if (a->partial || b->partial)
@@ -182,13 +275,40 @@ static void words(struct pen_text *t, const struct pen_samples *a,
 	pen__text_add(t, "\n");
 }
 
-/* As much of it as a line has room for, in whole characters. */
-static void value_text(struct pen_text *t, const char *value)
+/* A setting that differs, on two lines if it is long. */
+static void pair_text(struct pen_text *t, const struct pair *p)
 {
-	char text[SHORT + 1];
+	char from[SHORT + 1], to[SHORT + 1];
+	const size_t start = t->n;
 
-	pen__quote(text, sizeof(text), value);
-	pen__text_add(t, "%s", text);
+	pen__quote(from, sizeof(from), p->from);
+	pen__quote(to, sizeof(to), p->to);
+	pen__text_add(t, "    ");
+	pen__text_quote(t, p->key);
+	pen__text_add(t, ": %s", from);
+	pen__text_add(t, "%s-> %s\n",
+		      t->n - start + strlen(to) + 4 > LINE ? "\n      " : " ",
+		      to);
+}
+
+/* Breaks a paragraph into indented lines. */
+static void wrapped_text(struct pen_text *t, const char *s)
+{
+	size_t at = 1;
+
+	pen__text_add(t, " ");
+	while (*(s += strspn(s, " \n"))) {
+		const size_t n = strcspn(s, " \n");
+
+		if (at + 1 + n > LINE) {
+			pen__text_add(t, "\n ");
+			at = 1;
+		}
+		at += 1 + n;
+		pen__text_add(t, " %.*s", (int)n, s);
+		s += n;
+	}
+	pen__text_add(t, "\n");
 }
 
 static void samples_text(struct pen_text *t, char letter,
@@ -201,43 +321,42 @@ static void samples_text(struct pen_text *t, char letter,
 		      s->partial ? ", interrupted" : "");
 }
 
+static void comparison_text(struct pen_text *t, const struct pen_samples *a,
+			    const struct pen_samples *b, char letter,
+			    double least)
+{
+	struct pen_text summary = { 0 };
+	struct pair p;
+	size_t at = 0;
+	bool any = false;
+
+	pen__text_add(t, "\n");
+	figures_text(t, a, b, letter, least);
+	while (next_pair(a, b, &at, &p)) {
+		pen__text_add(t, "%s", any ? "" : "\n  Differences:\n");
+		pair_text(t, &p);
+		any = true;
+	}
+	if (!any)
+		pen__text_add(t, "\n  Settings and machine are the same.\n");
+	pen__text_add(&summary, "Summary: ");
+	words(&summary, a, b, least);
+	pen__text_add(t, "\n");
+	wrapped_text(t, summary.p ? summary.p : "");
+	t->failed |= summary.failed;
+	pen__text_fini(&summary);
+}
+
 void pen__compare_text(const struct pen_samples *s, size_t n, double least,
 		       struct pen_text *t)
 {
 	for (size_t i = 0; i < n; i++)
 		samples_text(t, (char)('A' + i), &s[i]);
-	for (size_t b = 1; b < n; b++) {
-		struct pair p;
-		size_t at = 0;
-		bool any = false;
-
-		pen__text_add(t, "\n  %-14s %18c %18c  %9s  %-22s\n", "", 'A',
-			      (char)('A' + b), "change", "95 % of resamples");
-		for (size_t i = 0; i < s->nfigures; i++) {
-			struct pen_change c =
-				pen__compare(s, &s[b], &s->figure[i], least);
-
-			row_text(t, &s->figure[i], &c);
-		}
-		while (next_pair(s, &s[b], &at, &p)) {
-			pen__text_add(t, "%s  ", any ? "" : "\n  changed:\n");
-			pen__text_quote(t, p.key);
-			pen__text_add(t, ": ");
-			value_text(t, p.from);
-			pen__text_add(t, " -> ");
-			value_text(t, p.to);
-			pen__text_add(t, "\n");
-			any = true;
-		}
-		if (!any)
-			pen__text_add(t, "\n  Settings and machine are the "
-					 "same.\n");
-		pen__text_add(t, "  In words: ");
-		words(t, s, &s[b], least);
-	}
+	for (size_t b = 1; b < n; b++)
+		comparison_text(t, s, &s[b], (char)('A' + b), least);
 }
 
-/* ---- programs ---- */
+/* ---- JSON ---- */
 
 static void number_json(struct pen_text *t, const char *key, double v)
 {
@@ -307,18 +426,20 @@ void pen__compare_json(const struct pen_samples *s, size_t n, double least,
 	pen__text_add(t, "\n");
 }
 
-/* ---- a page ---- */
+/* ---- HTML ---- */
 
 static void figures_html(struct pen_text *t, const char *id,
 			 const struct pen_samples *a,
 			 const struct pen_samples *b, double least)
 {
-	static const char *const names[] = { "figure",	"#A",	"#B",
-					     "#change", "#low", "#high",
+	static const char *const names[] = { "figure",	"#A",	      "#B",
+					     "#change", "#95 % from", "#to",
 					     "verdict", NULL };
 	char from[64], to[64];
 
-	pen__table_open(t, "Figures, with 95 % of resampled changes", names);
+	pen__text_add(t, "<h3>Figures</h3>\n");
+	pen__table_open(t, "Figures with the 95 % interval of each change",
+			names);
 	for (size_t i = 0; i < a->nfigures; i++) {
 		const struct pen_figure *f = &a->figure[i];
 		struct pen_change c = pen__compare(a, b, f, least);
@@ -351,8 +472,10 @@ static void changes_html(struct pen_text *t, const char *id,
 	size_t at = 0, n = 0;
 
 	while (next_pair(a, b, &at, &p)) {
-		if (!n)
-			pen__table_open(t, "What was different", names);
+		if (!n) {
+			pen__text_add(t, "<h3>Differences</h3>\n");
+			pen__table_open(t, "Differences", names);
+		}
 		pen__table_row(t, id, n++);
 		pen__table_text(t, p.key);
 		pen__table_text(t, p.from);

@@ -1,13 +1,13 @@
-/* Several results held against the first: what differs beyond noise, and what
- * was different about them. */
+/* Compares several results with the first: figures that differ beyond noise,
+ * and differences in settings and machine. */
 #ifndef PEN_REPORT_COMPARE_H
 #define PEN_REPORT_COMPARE_H
 
 #include "report/samples.h"
 #include "report/spread.h"
 
-/* The change of a figure from one result to another. least 0: 2 %, and 5 % when
- * repeats are parts of one run, which do not show how runs differ. */
+/* The change of a figure between two results. least 0: 2 %, or 5 % if the
+ * repeats are epochs of one run, which do not show the noise between runs. */
 struct pen_change pen__compare(const struct pen_samples *a,
 			       const struct pen_samples *b,
 			       const struct pen_figure *, double least);

@@ -1,4 +1,5 @@
-/* What rows have in common: figures, other work on the machine, the data. */
+/* Shared by all kinds of results: figures of a row, other load on the machine,
+ * description of machine and data. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,14 +28,15 @@ const char *pen__line_unit(const struct pen_line *r)
 	return *unit ? unit : "samples";
 }
 
-/* ---- other work on the machine ---- */
+/* ---- other load on the machine ---- */
 
 struct others {
-	double seconds, cpus, cpu_s, stolen_s, load; /* 0: not known */
+	double seconds, cpus, cpu_s, stolen_s, load; /* 0: unknown */
 };
 
-#define SHORTEST 0.5 /* seconds: the kernel counts in hundredths */
-#define OTHERS 0.2   /* of all CPUs: then ours had to wait, now and then */
+#define SHORTEST 0.5 /* seconds: the kernel counts in ticks of 10 ms */
+#define OTHERS                                                                 \
+	0.2 /* share of all CPUs that noticeably slows the measured process */
 #define STOLEN 0.05
 
 static double known(double v)
@@ -52,17 +54,17 @@ static void put_others(struct pen_text *t, const struct others *o)
 		return;
 	pen__text_add(t, "The machine was busy: ");
 	if (busy)
-		pen__text_add(t, "other programs used %s of its %s CPUs%s",
+		pen__text_add(t, "other processes used %s of its %s CPUs%s",
 			      pen__show_number(o->cpu_s / o->seconds).s,
 			      pen__show_whole(o->cpus).s,
 			      stolen ? ", and " : "");
 	if (stolen)
-		pen__text_add(t, "its host kept %s of the CPU time for others",
+		pen__text_add(t, "the hypervisor withheld %s of the CPU time",
 			      pen__show_share(o->stolen_s / all).s);
 	if (o->load > 0)
 		pen__text_add(t, " (load average %s)",
 			      pen__show_number(o->load).s);
-	pen__text_add(t, ". A quiet machine gives other figures.\n");
+	pen__text_add(t, ". Expect different figures on an idle machine.\n");
 }
 
 void pen__others_rows(struct pen_text *t, const struct pen_line *const *row,
@@ -107,7 +109,8 @@ static void item(struct pen_text *t, const char *name, const char *value)
 	pen__text_add(t, "</dd>\n");
 }
 
-/* The different values of a key, with commas, and nothing when there is none */
+/* Prints the distinct values of a key, separated by semicolons; nothing if
+ * there are none. */
 static void items(struct pen_text *t, const char *name,
 		  const struct pen_group *g, const char *key)
 {

@@ -1,4 +1,4 @@
-/* Documents: opening them, and looking into them by paths. */
+/* Opens JSON documents and looks up values by path. */
 #include "report/doc.h"
 
 #include <errno.h>
@@ -22,17 +22,18 @@ static int read_whole(const char *path, struct pen_buf *out,
 	int rc = 0;
 
 	if (!f)
-		return pen__fail_sys(err, errno, path, "cannot be opened");
+		return pen__fail_sys(err, errno, path, "cannot open the file");
 	while (!rc && (n = fread(piece, 1, sizeof(piece), f)) > 0) {
 		pen__buf_put(out, piece, n);
 		if (out->bad)
 			rc = pen__fail_nomem(err, path, out->n + n);
 		else if (out->n > MAX_FILE)
-			rc = pen__fail(err, PEN_EDATA, path,
-				       "is no result: it is too large");
+			rc = pen__fail(
+				err, P_NOT_A_RESULT, path,
+				"larger than 256 MiB; not a result file");
 	}
 	if (!rc && ferror(f))
-		rc = pen__fail_sys(err, errno, path, "cannot be read");
+		rc = pen__fail_sys(err, errno, path, "cannot read the file");
 	fclose(f);
 	return rc;
 }
@@ -50,10 +51,10 @@ int pen__doc_open(struct pen_doc *d, const char *path, struct pen_err *err)
 		return rc;
 	if (!pen__doc_is(d, "penstock.")) {
 		pen__jdoc_close(&d->j);
-		return pen__fail(err, PEN_EDATA, path,
-				 "is no result of penstock's: there are run's "
-				 "result.json, load --json, capacity --json, "
-				 "and .jsonl files of bench and sweep");
+		return pen__fail(err, P_NOT_A_RESULT, path,
+				 "not a Penstock result; use result.json of "
+				 "run, the output of load --json or capacity "
+				 "--json, or a .jsonl file of bench or sweep");
 	}
 	return 0;
 }
@@ -88,11 +89,12 @@ int pen__doc_walk(const char *dir, pen_doc_fn *found, void *arg,
 	tree = fts_open(paths, FTS_COMFOLLOW | FTS_PHYSICAL | FTS_NOCHDIR,
 			by_name);
 	if (!tree)
-		return pen__fail_sys(err, errno, dir, "cannot be listed");
+		return pen__fail_sys(err, errno, dir,
+				     "cannot list the directory");
 	while (!rc && (e = fts_read(tree))) {
 		if (e->fts_info == FTS_DNR)
 			rc = pen__fail_sys(err, e->fts_errno, e->fts_path,
-					   "cannot be listed");
+					   "cannot list the directory");
 		else if (e->fts_info == FTS_D && e->fts_level &&
 			 (e->fts_name[0] == '.' || e->fts_level > MAX_DEPTH))
 			fts_set(tree, (FTSENT *)(uintptr_t)e, FTS_SKIP);
@@ -125,7 +127,7 @@ double pen__doc_number(const struct pen_doc *d, uint32_t node, const char *path)
 {
 	double v;
 
-	/* no figure is that large, and sums and products stay numbers */
+	/* no figure is that large; sums and products stay finite */
 	return pen__jdoc_number(&d->j, pen__doc_at(d, node, path), &v) &&
 			       fabs(v) < 1e200
 		       ? v
@@ -138,6 +140,17 @@ const char *pen__doc_text(const struct pen_doc *d, uint32_t node,
 	const char *s = pen__jdoc_text(&d->j, pen__doc_at(d, node, path));
 
 	return s ? s : "";
+}
+
+struct pen_when pen__doc_when(const struct pen_doc *d, const char *path)
+{
+	const char *iso = pen__doc_text(d, 0, path);
+	struct pen_when w = { "" };
+
+	snprintf(w.s, sizeof(w.s), "%.*s", (int)strcspn(iso, "."), iso);
+	for (char *p = w.s; *p; p++)
+		*p = *p == 'T' ? ' ' : *p;
+	return w;
 }
 
 bool pen__doc_true(const struct pen_doc *d, uint32_t node, const char *path)

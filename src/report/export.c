@@ -1,7 +1,6 @@
 /*
- * Documents for other programs: CSV in long form (file, key, value: every leaf
- * there is), and OpenMetrics text, of which a scraper's text-file collector or
- * a push gateway makes time series.
+ * Exports documents: CSV in long form (file, key, value for every leaf) and
+ * OpenMetrics text, for a text-file collector or a push gateway.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@ void pen__csv_field(struct pen_text *t, const char *s, bool first)
 {
 	if (!first)
 		pen__text_put(t, ",", 1);
-	/* a spreadsheet would take these for formulas */
+	/* spreadsheets would interpret these as formulas */
 	if (strchr("=+-@", s[0]) && s[0] && s[strspn(s, "+-.0123456789eE")])
 		pen__text_put(t, "'", 1);
 	if (!s[strcspn(s, "\",\r\n")]) {
@@ -69,32 +68,32 @@ void pen__documents_csv(const struct pen_results *r, struct pen_text *t)
 
 static const struct {
 	const char *name, *unit, *help;
-	const char *of_run, *of_load; /* paths; NULL: it has none */
+	const char *of_run, *of_load; /* paths; NULL: not available */
 	double times;
 } metrics[] = {
 	{ "penstock_utilisation_ratio", "ratio",
-	  "share of the time that emulated accelerators computed",
+	  "fraction of time that the emulated accelerators spent computing",
 	  "totals.au.mean", NULL, 0.01 },
-	{ "penstock_samples_per_second", "", "samples delivered a second",
+	{ "penstock_samples_per_second", "", "samples delivered per second",
 	  "totals.samples_per_s.mean", "samples_per_s", 1 },
 	{ "penstock_read_bytes_per_second", "",
-	  "bytes read from the store a second", "totals.read_mib_per_s",
+	  "bytes read from the store per second", "totals.read_mib_per_s",
 	  "read_bytes_per_s", 1 },
 	{ "penstock_payload_bytes", "bytes", "bytes delivered in batches",
 	  "totals.payload_bytes", "payload_bytes", 1 },
 	{ "penstock_wait_p50_seconds", "seconds", "median wait for a batch",
 	  "histograms.wait.p50_ns", "wait_ns.p50", 1e-9 },
 	{ "penstock_wait_p99_seconds", "seconds",
-	  "99 of 100 waits for a batch are shorter", "histograms.wait.p99_ns",
+	  "99th percentile of the wait for a batch", "histograms.wait.p99_ns",
 	  "wait_ns.p99", 1e-9 },
 	{ "penstock_first_batch_seconds", "seconds",
-	  "from opening to the first batch", "totals.first_batch_s",
+	  "time from opening to the first batch", "totals.first_batch_s",
 	  "first_batch_s", 1 },
-	{ "penstock_cpu_seconds", "seconds", "CPU time of the whole run",
+	{ "penstock_cpu_seconds", "seconds", "CPU time of the run",
 	  "totals.cpu_s", "cpu_s", 1 },
 	{ "penstock_accelerators", "", "emulated accelerators", "accelerators",
 	  NULL, 1 },
-	{ "penstock_memory_peak_bytes", "bytes", "the most memory it had", NULL,
+	{ "penstock_memory_peak_bytes", "bytes", "peak memory", NULL,
 	  "peak_memory_bytes", 1 },
 };
 
@@ -108,7 +107,7 @@ static void put_label(struct pen_text *t, const char *name, const char *value,
 			pen__text_put(t, "\\", 1);
 		if (*value == '\n')
 			pen__text_put(t, "\\n", 2);
-		else if (!n) /* the format has nothing but UTF-8 */
+		else if (!n) /* the format requires UTF-8 */
 			pen__text_put(t, "\xef\xbf\xbd", 3);
 		else
 			pen__text_put(t, value, n);

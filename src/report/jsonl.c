@@ -1,7 +1,8 @@
 /*
- * Result files, read and added to. The reader is strict JSON, within limits:
- * 256 MB a file, 1 MB a line, 16 levels, 4,096 values a line. What is not is
- * counted and skipped, because the rest of a file is worth keeping.
+ * Reads and appends to result files. The reader accepts strict JSON within
+ * limits: 256 MiB per file, 1 MiB per line, 16 levels, 4,096 values per line.
+ * Other lines are counted and skipped, because the rest of the file is still
+ * useful.
  */
 #include "report/jsonl.h"
 
@@ -25,7 +26,7 @@
 
 struct reader {
 	const char *p, *end;
-	struct pen_text mem; /* keys and texts, each with its NUL */
+	struct pen_text mem; /* keys and texts, NUL-terminated */
 	struct pen_cell *cell;
 	size_t n, cap;
 	bool nomem;
@@ -110,12 +111,12 @@ static bool escape(struct reader *r)
 			return false;
 		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 	}
-	/* half a pair, and the NUL that would end the text, are no text */
+	/* a lone surrogate, or a NUL, which would end the text, is replaced */
 	put_utf8(&r->mem, !c || (c >= 0xd800 && c < 0xe000) ? 0xfffd : c);
 	return true;
 }
 
-/* A string into mem, without a NUL. */
+/* Parses a string into mem, without a NUL. */
 static bool string(struct reader *r)
 {
 	if (!take(r, '"'))
@@ -159,7 +160,7 @@ static struct pen_cell *new_cell(struct reader *r, size_t key)
 	return &r->cell[r->n++];
 }
 
-/* A number, true, false or null: their text is kept as it stands. */
+/* Parses a number, true, false or null; the text is kept unchanged. */
 static bool word(struct reader *r, struct pen_cell *c)
 {
 	char buf[64], *end;
@@ -186,7 +187,7 @@ static bool word(struct reader *r, struct pen_cell *c)
 
 static bool value(struct reader *r, size_t key, int depth);
 
-/* Where a longer key begins: "outer.inner", made behind what is there. */
+/* Appends the key "outer.inner" to mem; *out is its offset. */
 static bool inner_key(struct reader *r, size_t key, bool object, size_t i,
 		      size_t *out)
 {
@@ -195,7 +196,7 @@ static bool inner_key(struct reader *r, size_t key, bool object, size_t i,
 	if (key != SIZE_MAX) {
 		const size_t n = strlen(r->mem.p + key);
 
-		/* the text moves when it grows: room first */
+		/* mem may move when it grows: copy byte by byte */
 		for (size_t k = 0; k < n && !r->mem.failed; k++)
 			pen__text_put(&r->mem, &(char){ r->mem.p[key + k] }, 1);
 		pen__text_put(&r->mem, ".", 1);
@@ -277,7 +278,7 @@ void pen__line_fini(struct pen_line *r)
 
 const struct pen_cell *pen__line_find(const struct pen_line *r, const char *key)
 {
-	for (size_t i = r->n; i-- > 0;) /* of a key given twice, the last */
+	for (size_t i = r->n; i-- > 0;) /* the last of duplicates */
 		if (!strcmp(pen__cell_key(r, i), key))
 			return &r->cell[i];
 	return NULL;
@@ -294,7 +295,7 @@ double pen__line_number(const struct pen_line *r, const char *key)
 {
 	const struct pen_cell *c = pen__line_find(r, key);
 
-	/* no figure is that large, and sums and products stay numbers */
+	/* no figure is that large; sums and products stay finite */
 	return c && c->kind == PEN_CELL_NUMBER && fabs(c->number) < 1e200
 		       ? c->number
 		       : NAN;
@@ -361,20 +362,21 @@ int pen__lines_read(struct pen_lines *rows, const char *path,
 	ssize_t n = 1;
 
 	if (fd < 0 && errno == ENOENT)
-		return pen__fail(err, PEN_ENOTFOUND, path,
-				 "there is no such "
-				 "file of results");
+		return pen__fail(err, P_NOT_FOUND, path,
+				 "no such results file");
 	if (fd < 0)
-		return pen__fail_sys(err, errno, path, "cannot be read");
+		return pen__fail_sys(err, errno, path, "cannot read the file");
 	while (!rc && n && !t.failed) {
 		n = read(fd, buf, sizeof(buf));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			rc = pen__fail_sys(err, errno, path, "cannot be read");
+			rc = pen__fail_sys(err, errno, path,
+					   "cannot read the file");
 		else if (t.n + (size_t)n > MAX_FILE)
-			rc = pen__fail(err, PEN_ENOTSUP, path,
-				       "more than 256 MB: no file of results");
+			rc = pen__fail(
+				err, P_OVER_LIMIT, path,
+				"larger than 256 MiB; not a results file");
 		else
 			pen__text_put(&t, buf, (size_t)n);
 	}
@@ -395,7 +397,7 @@ void pen__lines_fini(struct pen_lines *rows)
 	*rows = (struct pen_lines){ 0 };
 }
 
-/* Does the file end in the middle of a line, as after a crash? */
+/* True if the file ends in the middle of a line, as after a crash. */
 static bool half_line(int fd)
 {
 	struct stat st;
@@ -416,7 +418,7 @@ int pen__lines_append(const char *path, const struct pen_text *line,
 		return pen__fail_nomem(err, path, line->n);
 	fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return pen__fail_sys(err, errno, path, "cannot be written");
+		return pen__fail_sys(err, errno, path, "cannot write the file");
 	if (half_line(fd))
 		pen__text_put(&t, "\n", 1);
 	pen__text_put(&t, line->p, line->n);
@@ -430,10 +432,10 @@ int pen__lines_append(const char *path, const struct pen_text *line,
 	if (n < 0)
 		sys = errno;
 	else if ((size_t)n < t.n)
-		sys = ENOSPC; /* half a line: readers skip it */
+		sys = ENOSPC; /* incomplete line: readers skip it */
 	else if (fsync(fd) && errno != EINVAL && errno != EROFS)
-		sys = errno; /* a pipe or terminal has nothing to sync */
+		sys = errno; /* pipes and terminals cannot be synced */
 	close(fd);
 	pen__text_fini(&t);
-	return sys ? pen__fail_sys(err, sys, path, "cannot be written") : 0;
+	return sys ? pen__fail_sys(err, sys, path, "cannot write the file") : 0;
 }

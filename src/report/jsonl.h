@@ -1,8 +1,8 @@
 /*
- * Result files: one JSON object a line, one line a run. A line is added by a
- * single write and synced, so that a crash costs at most the line it fell
- * into, which readers skip. Nested objects are flattened while reading:
- * {"a": {"b": 1}} has the key "a.b". Keys nobody knows are kept.
+ * Result files: one JSON object per line, one line per run. A line is appended
+ * with a single write and synced, so that a crash loses at most one line, which
+ * readers skip. Nested objects are flattened: {"a": {"b": 1}} has the key
+ * "a.b". Unknown keys are kept.
  */
 #ifndef PEN_REPORT_JSONL_H
 #define PEN_REPORT_JSONL_H
@@ -19,7 +19,7 @@ enum pen_cell_kind {
 };
 
 struct pen_cell {
-	size_t key, text; /* where they stand in the row's mem */
+	size_t key, text; /* offsets in the mem of the row */
 	enum pen_cell_kind kind;
 	double number; /* NUMBER, and BOOL as 0 or 1 */
 };
@@ -33,12 +33,12 @@ struct pen_line {
 struct pen_lines {
 	struct pen_line *row;
 	size_t n;
-	uint64_t nbad;	    /* lines that are no rows */
-	uint64_t first_bad; /* the first of them, from 1 */
+	uint64_t nbad;	    /* lines that are not rows */
+	uint64_t first_bad; /* number of the first of them, from 1 */
 };
 
-/* A line of n bytes; false (and nothing to free) when it is not an object, or
- * memory ran out, which *nomem then says. */
+/* Parses a line of n bytes; false (and nothing to free) if it is not an object,
+ * or if memory ran out, which sets *nomem. */
 bool pen__line_parse(struct pen_line *, const char *line, size_t n,
 		     bool *nomem);
 void pen__line_fini(struct pen_line *);
@@ -56,11 +56,11 @@ static inline const char *pen__cell_text(const struct pen_line *r, size_t i)
 	return r->mem + r->cell[i].text;
 }
 
-/* Adds the rows of a file to those there are. PEN_ENOTFOUND: no such file. */
+/* Appends the rows of a file. PEN_ENOTFOUND: no such file. */
 int pen__lines_read(struct pen_lines *, const char *path, struct pen_err *);
 void pen__lines_fini(struct pen_lines *);
-/* Adds one line (with or without its '\n') to the end of a file, which is made
- * when there is none, and waits until it is on the disk. */
+/* Appends one line (with or without its '\n') to a file, which is created if
+ * missing, and syncs it. */
 int pen__lines_append(const char *path, const struct pen_text *line,
 		      struct pen_err *);
 

@@ -1,4 +1,4 @@
-/* The frame of a page, its tables, and numbers in it. */
+/* The skeleton of a page, tables and numbers. */
 #include "report/page.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ void pen__page_open(struct pen_text *t, const char *title)
 void pen__page_close(struct pen_text *t)
 {
 	put(t, "</main>\n<div id=\"tip\" role=\"status\" aria-live=\"polite\" "
-	       "hidden></div>\n<script>"); /* its hash allows not a byte more */
+	       "hidden></div>\n<script>"); /* the hash covers every byte */
 	put(t, pen__page_js);
 	put(t, "</script>\n</body>\n</html>\n");
 }

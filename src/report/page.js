@@ -45,7 +45,7 @@
     });
   });
 
-  /* Lines: the numbers are in the table behind, in any order. */
+  /* Line charts: the numbers are in the table of the figure, in any order. */
   document.querySelectorAll(".pick").forEach(function (pick) {
     var cross = pick.previousElementSibling, at = -1, points = null;
 
@@ -124,7 +124,7 @@
     });
   });
 
-  /* a spreadsheet would take these for formulas */
+  /* spreadsheets would interpret these as formulas */
   function quoted(s) {
     if (/^[=+\-@]/.test(s) && isNaN(s)) s = "'" + s;
     return /[",\n]/.test(s) ? '"' + s.replace(/"/g, '""') + '"' : s;

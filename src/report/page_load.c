@@ -1,4 +1,4 @@
-/* What `load --json` printed, and what `capacity --json` did, on a page. */
+/* Pages for the output of `load --json` and `capacity --json`. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,17 +28,17 @@ static void put_cards(struct pen_text *t, const struct pen_doc *d)
 	double memory = pen__doc_number(d, 0, "peak_memory_bytes");
 
 	pen__text_add(t, "<ul class=\"cards\">\n");
-	put_card(t, "samples a second", rate, pen__show_count(rate), "");
+	put_card(t, "samples per second", rate, pen__show_count(rate), "");
 	put_card(t, "delivered", bytes, pen__show_bytes(bytes), "/s");
-	put_card(t, "first batch after", first, pen__show_time(first), "");
-	put_card(t, "wait for a batch, median", p50, pen__show_time(p50), "");
-	put_card(t, "wait, 99 of 100 below", p99, pen__show_time(p99), "");
-	put_card(t, "CPU time a GB", cpu, pen__show_time(cpu), "");
-	put_card(t, "memory at most", memory, pen__show_bytes(memory), "");
+	put_card(t, "time to first batch", first, pen__show_time(first), "");
+	put_card(t, "median wait for a batch", p50, pen__show_time(p50), "");
+	put_card(t, "99th percentile wait", p99, pen__show_time(p99), "");
+	put_card(t, "CPU time per GB", cpu, pen__show_time(cpu), "");
+	put_card(t, "peak memory", memory, pen__show_bytes(memory), "");
 	pen__text_add(t, "</ul>\n");
 }
 
-/* The rate of every epoch. */
+/* Throughput per epoch. */
 static void put_epochs(struct pen_text *t, const struct pen_run_page *r)
 {
 	uint32_t list = pen__doc_at(r->d, 0, "epochs");
@@ -46,14 +46,15 @@ static void put_epochs(struct pen_text *t, const struct pen_run_page *r)
 	double *seconds = pen__doc_numbers(r->d, list, "seconds", &n);
 	double *samples = pen__doc_numbers(r->d, list, "samples", &m);
 	double *number = n ? pen__alloc(n, sizeof(*number)) : NULL;
-	struct pen_series one = { "samples a second", samples,
+	struct pen_series one = { "samples per second", samples,
 				  pen__colour_of(0) };
 	struct pen_id id = pen__run_id(r, "epochs");
 	struct pen_plot p = {
 		.id = id.s,
 		.title = "Throughput by epoch",
-		.about = "As seen by whoever takes the batches: what was ready "
-			 "at the start of an epoch counts for it.",
+		.about =
+			"As seen by the consumer: batches that were prefetched "
+			"before an epoch starts count towards that epoch.",
 		.x = { "epoch", pen__show_whole, 0 },
 		.y = { "samples/s", pen__show_count, 0 },
 		.x_at = number,
@@ -73,25 +74,25 @@ static void put_epochs(struct pen_text *t, const struct pen_run_page *r)
 	pen__free(number);
 }
 
-/* Every figure of --quality, where it was asked for. */
+/* The figures of --quality, if measured. */
 static void put_quality(struct pen_text *t, const struct pen_run_page *r)
 {
 	static const struct {
 		const char *name, *path;
 	} rows[] = {
-		{ "batches looked at", "quality.full_batches" },
-		{ "every sample once an epoch", "quality.exactly_once" },
-		{ "samples that count as independent, a batch",
-		  "quality.n_eff" },
-		{ "the same, expected", "quality.n_eff_expected" },
-		{ "entropy of labels, all data", "quality.label.entropy" },
-		{ "entropy of labels, a batch", "quality.label.batch_entropy" },
-		{ "the same, expected (about)",
+		{ "batches examined", "quality.full_batches" },
+		{ "every sample exactly once per epoch",
+		  "quality.exactly_once" },
+		{ "effective independent samples per batch", "quality.n_eff" },
+		{ "effective independent samples per batch, expected",
+		  "quality.n_eff_expected" },
+		{ "label entropy of the data set", "quality.label.entropy" },
+		{ "label entropy of a batch", "quality.label.batch_entropy" },
+		{ "label entropy of a batch, expected (approximate)",
 		  "quality.label.batch_entropy_expected" },
-		{ "classes", "quality.label.classes" },
+		{ "number of classes", "quality.label.classes" },
 	};
-	static const char *const names[] = { "how well it is mixed", "#value",
-					     NULL };
+	static const char *const names[] = { "measure", "value", NULL };
 	struct pen_id id = pen__run_id(r, "quality");
 	char text[64];
 
@@ -104,7 +105,7 @@ static void put_quality(struct pen_text *t, const struct pen_run_page *r)
 
 		if (node == PEN_JDOC_NONE ||
 		    pen__jdoc_type(&r->d->j, node) == PEN_JDOC_NULL)
-			continue; /* not measured, or not known */
+			continue; /* not measured or unknown */
 		pen__table_row(t, id.s, i);
 		pen__table_text(t, rows[i].name);
 		pen__table_text(t,
@@ -118,7 +119,7 @@ static void put_settings(struct pen_text *t, const struct pen_doc *d)
 {
 	static const struct {
 		const char *name, *path;
-		struct pen_shown (*show)(double); /* NULL: as it is */
+		struct pen_shown (*show)(double); /* NULL: unchanged */
 	} facts[] = {
 		{ "format", "data.format", NULL },
 		{ "files", "data.objects", pen__show_whole },
@@ -127,13 +128,13 @@ static void put_settings(struct pen_text *t, const struct pen_doc *d)
 		{ "in the page cache at start", "data.page_cache_share",
 		  pen__show_share },
 		{ "store", "store", NULL },
-		{ "because", "store_reason", NULL },
+		{ "reason for the store", "store_reason", NULL },
 		{ "sampler", "sampler", NULL },
 		{ "seed", "seed", NULL },
 		{ "batch size", "batch_size", NULL },
 		{ "threads", "threads", NULL },
-		{ "batches ahead", "prefetch", NULL },
-		{ "reads in flight a thread", "queue_depth", NULL },
+		{ "prefetch depth (batches)", "prefetch", NULL },
+		{ "reads in flight per thread", "queue_depth", NULL },
 		{ "penstock", "version", NULL },
 	};
 	char text[64];
@@ -143,7 +144,7 @@ static void put_settings(struct pen_text *t, const struct pen_doc *d)
 		uint32_t node = pen__doc_at(d, 0, facts[i].path);
 
 		if (node == PEN_JDOC_NONE ||
-		    pen__doc_number(d, node, "") < 0) /* not known */
+		    pen__doc_number(d, node, "") < 0) /* unknown */
 			continue;
 		pen__text_add(t, "<dt>%s</dt><dd>", facts[i].name);
 		if (facts[i].show)
@@ -164,10 +165,10 @@ static void put_partial(struct pen_text *t, const char *phase)
 	if (*phase)
 		pen__text_add(t, " while ");
 	pen__html(t, phase);
-	pen__text_add(t, ": its figures are of what ran.</p>\n");
+	pen__text_add(t, ": the figures cover only the part that ran.</p>\n");
 }
 
-/* The verdict, where the document has one. */
+/* The verdict, if the document has one. */
 static void put_why(struct pen_text *t, const struct pen_doc *d)
 {
 	const char *what = pen__doc_text(d, 0, "why.what");
@@ -183,20 +184,21 @@ static void put_why(struct pen_text *t, const struct pen_doc *d)
 	pen__text_add(t, "</p>\n");
 }
 
-void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
+void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number,
+		    bool alone)
 {
 	struct pen_run_page r = { d, number };
 	double rate = pen__doc_number(d, 0, "samples_per_s");
 	const char *phase = pen__doc_text(d, 0, "phase");
 
-	pen__text_add(t, "<section>\n<h2>");
-	pen__html(t, pen__doc_text(d, 0, "data.path"));
-	pen__text_add(t, "</h2>\n<p class=\"sub\">");
-	pen__html(t, d->name);
-	pen__text_add(t,
-		      "</p>\n<div class=\"verdict\"><p>%s samples a second "
-		      "were loaded.</p>\n",
-		      isfinite(rate) ? pen__show_count(rate).s : "No");
+	pen__section_open(t, "", pen__doc_text(d, 0, "data.path"), d->name,
+			  alone);
+	pen__text_add(t, "</p>\n<div class=\"verdict\"><p>");
+	if (isfinite(rate))
+		pen__text_add(t, "Loaded %s samples per second.</p>\n",
+			      pen__show_count(rate).s);
+	else
+		pen__text_add(t, "No samples were loaded.</p>\n");
 	put_why(t, d);
 	pen__text_add(t, "</div>\n");
 	if (pen__doc_true(d, 0, "partial"))
@@ -204,8 +206,8 @@ void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 	put_cards(t, d);
 	put_epochs(t, &r);
 	pen__run_stages(t, &r,
-			"All threads of the loader, summed. Idle: they were "
-			"ahead of whoever took the batches.");
+			"Time of all loader threads, summed. Idle means that "
+			"they were ahead of the consumer.");
 	put_quality(t, &r);
 	put_settings(t, d);
 	pen__text_add(t, "</section>\n");
@@ -213,7 +215,7 @@ void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 
 /* ---- capacity ---- */
 
-/* The repeats of a number of accelerators. */
+/* The repeats of one point. */
 static struct pen_range repeats_of(const struct pen_doc *d, uint32_t point)
 {
 	const uint32_t list = pen__doc_at(d, point, "au_repeats");
@@ -226,8 +228,9 @@ static struct pen_range repeats_of(const struct pen_doc *d, uint32_t point)
 }
 
 /*
- * Few repeats differ from what is wanted, as from one another, when none of
- * them is on the other side: what every repeat reached, and what some did.
+ * With few repeats, a number differs from the target only if no repeat is on
+ * the other side: reports the number that every repeat reached, and that some
+ * reached.
  */
 static void put_doubt(struct pen_text *t, const struct pen_doc *d, double want)
 {
@@ -245,13 +248,13 @@ static void put_doubt(struct pen_text *t, const struct pen_doc *d, double want)
 	}
 	if (fewest < PEN_LEAST_RUNS)
 		pen__text_add(t,
-			      "Every number was measured %s: how sure this is, "
-			      "is not known. --repeats 3 or more tells.\n",
+			      "Every point was measured %s, so the noise is "
+			      "unknown; use --repeats 3 or more.\n",
 			      fewest < 2 ? "once" : "twice");
 	else if (every < some)
 		pen__text_add(t,
-			      "Within noise: %s reached it in every repeat, %s "
-			      "in some.\n",
+			      "Within noise: %s reached the target in every "
+			      "repeat, %s in some.\n",
 			      every > 0 ? pen__show_whole(every).s : "none",
 			      pen__show_whole(some).s);
 }
@@ -274,24 +277,23 @@ void pen__capacity_words(struct pen_text *t, const struct pen_doc *d)
 				 "accelerator of ");
 	if (fed > 0 || !partial) {
 		pen__text_quote(t, of);
-		pen__text_add(t, " at %s%s.\n", pen__show_share(want / 100).s,
+		pen__text_add(t, " at %s utilisation%s.\n",
+			      pen__show_share(want / 100).s,
 			      fed > 0 ? " or more" : "");
 	}
 	if (!partial)
 		put_doubt(t, d, want);
 	else
-		pen__text_add(t,
-			      "The search was interrupted: how many%s are fed "
-			      "is not known.\n",
-			      fed > 0 ? " more" : "");
+		pen__text_add(t, "The search was interrupted: the limit %s.\n",
+			      fed > 0 ? "may be higher" : "is unknown");
 	if (*stopped) {
-		pen__text_add(t, "More were not tried: ");
+		pen__text_add(t, "Larger numbers were not tried: ");
 		pen__text_quote(t, stopped);
 		pen__text_add(t, ".\n");
 	}
 }
 
-/* The lowest and highest repeat of every point; NAN where there is none. */
+/* The lowest and highest repeat of every point; NAN: none. */
 static void fill_spread(const struct pen_doc *d, uint32_t list, double *low,
 			double *high)
 {
@@ -313,15 +315,15 @@ static void put_curve(struct pen_text *t, const struct pen_run_page *r)
 	double *more = n ? pen__alloc(3 * n, sizeof(*more)) : NULL;
 	const struct pen_series series[] = {
 		{ "utilisation", au, pen__colour_of(0) },
-		{ "wanted", more, pen__colour_of(1) },
+		{ "target", more, pen__colour_of(1) },
 	};
 	struct pen_id id = pen__run_id(r, "curve");
 	struct pen_plot p = {
 		.id = id.s,
 		.title = "Utilisation by number of accelerators",
-		.about = "Medians, from the lowest to the highest repeat. "
-			 "Where the curve leaves the wanted line, storage, "
-			 "loader or CPU are the limit.",
+		.about = "Medians, with lines from the lowest to the highest "
+			 "repeat. Where the curve drops below the target, "
+			 "storage, loader or CPU is the bottleneck.",
 		.x = { "accelerators", pen__show_whole, 0 },
 		.y = { "utilisation", pen__show_percent, 100 },
 		.x_at = at,
@@ -332,7 +334,7 @@ static void put_curve(struct pen_text *t, const struct pen_run_page *r)
 
 	for (size_t i = 0; more && i < n; i++)
 		more[i] = pen__doc_number(r->d, 0, "au_wanted_percentage");
-	/* they are doubled, until one is too many */
+	/* the search doubles the number */
 	p.log_x = n && at && at[n - 1] > 16;
 	if (at && au && more && n == m) {
 		p.low = more + n;
@@ -346,15 +348,13 @@ static void put_curve(struct pen_text *t, const struct pen_run_page *r)
 }
 
 void pen__capacity_show(struct pen_text *t, const struct pen_doc *d,
-			size_t number)
+			size_t number, bool alone)
 {
 	struct pen_run_page r = { d, number };
 	struct pen_text busy = { 0 }, words = { 0 };
 
-	pen__text_add(t, "<section>\n<h2>Capacity: ");
-	pen__html(t, pen__doc_text(d, 0, "workload"));
-	pen__text_add(t, "</h2>\n<p class=\"sub\">");
-	pen__html(t, d->name);
+	pen__section_open(t, "Capacity: ", pen__doc_text(d, 0, "workload"),
+			  d->name, alone);
 	pen__text_add(t, "</p>\n");
 	pen__others_doc(&busy, d);
 	pen__put_words(t, &busy, " class=\"warn\"");

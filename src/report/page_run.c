@@ -1,8 +1,7 @@
 /*
- * A run of an emulated training job on a page: what came out, in words and
- * figures first, then over time, by part, and what it was run with. All the
- * numbers are of the document; long series were thinned out when it was
- * written, so a page stays small however long the run was.
+ * The page of an emulated training job: summary and figures first, then the run
+ * over time, by activity, and its settings. All numbers are from the document;
+ * long series were thinned out when it was written, so the page stays small.
  */
 #include "report/page_run.h"
 
@@ -21,7 +20,7 @@ struct pen_id pen__run_id(const struct pen_run_page *r, const char *part)
 	return id;
 }
 
-/* ---- by stage ---- */
+/* ---- stages ---- */
 
 static const struct {
 	const char *key, *name;
@@ -33,7 +32,7 @@ static const struct {
 };
 #define NSTAGES (sizeof(stages) / sizeof(stages[0]))
 
-/* Seconds of a stage; 0: not known. */
+/* Seconds of a stage; 0: unknown. */
 static double stage_s(const struct pen_run_page *r, size_t i)
 {
 	const bool of_load = pen__doc_at(r->d, 0, "stages") == PEN_JDOC_NONE;
@@ -46,9 +45,9 @@ static double stage_s(const struct pen_run_page *r, size_t i)
 	return v > 0 ? v * 1e-9 : 0;
 }
 
-/* ---- words ---- */
+/* ---- summary ---- */
 
-/* The first sentence is the result, and stands out. */
+/* The first sentence is the result, and is emphasised. */
 static void put_sentences(struct pen_text *t, const char *text)
 {
 	const char *end = strstr(text, ". ");
@@ -78,20 +77,29 @@ static void put_verdict(struct pen_text *t, const struct pen_doc *d)
 	pen__text_fini(&own);
 }
 
-static void put_head(struct pen_text *t, const struct pen_run_page *r)
+void pen__section_open(struct pen_text *t, const char *kind, const char *title,
+		       const char *source, bool alone)
 {
-	pen__text_add(t, "<h2>");
-	pen__html(t, pen__doc_text(r->d, 0, "workload"));
-	pen__text_add(t, "</h2>\n<p class=\"sub\">");
-	pen__html(t, r->d->name);
+	pen__text_add(t, "<section>\n<h%d>%s", alone ? 1 : 2, kind);
+	pen__html(t, title);
+	pen__text_add(t, "</h%d>\n<p class=\"sub\">", alone ? 1 : 2);
+	pen__html(t, source);
+}
+
+static void put_head(struct pen_text *t, const struct pen_run_page *r,
+		     bool alone)
+{
+	pen__section_open(t, "", pen__doc_text(r->d, 0, "workload"), r->d->name,
+			  alone);
 	pen__text_add(t, " · ");
-	pen__html(t, pen__doc_text(r->d, 0, "start"));
+	pen__html(t, pen__doc_when(r->d, "start").s);
 	pen__text_add(t, "</p>\n<div class=\"verdict\">\n");
 	put_verdict(t, r->d);
 	pen__text_add(t, "</div>\n");
 	if (pen__doc_true(r->d, 0, "partial"))
-		pen__text_add(t, "<p class=\"warn\">This run was interrupted: "
-				 "its figures are of what ran.</p>\n");
+		pen__text_add(t,
+			      "<p class=\"warn\">This run was interrupted: the "
+			      "figures cover only the part that ran.</p>\n");
 }
 
 static void put_card(struct pen_text *t, const char *what, double v,
@@ -103,7 +111,7 @@ static void put_card(struct pen_text *t, const char *what, double v,
 		      unit);
 }
 
-/* Of the rank that had most; NAN: not known. */
+/* Of the rank with the highest peak; NAN: unknown. */
 static double most_memory(const struct pen_doc *d)
 {
 	uint32_t list = pen__doc_at(d, 0, "ranks");
@@ -115,9 +123,21 @@ static double most_memory(const struct pen_doc *d)
 	return most;
 }
 
+/* Bytes per second; NAN: there are no checkpoints. */
+static double checkpoint_rate(const struct pen_doc *d, const char *what)
+{
+	char path[64];
+	double v;
+
+	snprintf(path, sizeof(path), "checkpoints.%s_gib_per_s.mean", what);
+	v = pen__doc_number(d, 0, path) * 1073741824;
+	return v > 0 ? v : NAN;
+}
+
 static void put_cards(struct pen_text *t, const struct pen_run_page *r)
 {
 	const struct pen_doc *d = r->d;
+	const bool trained = pen__doc_number(d, 0, "totals.samples") > 0;
 	double au = pen__doc_number(d, 0, "totals.au.mean");
 	double rate = pen__doc_number(d, 0, "totals.samples_per_s.mean");
 	double read = pen__doc_number(d, 0, "totals.read_mib_per_s") * 1048576;
@@ -127,21 +147,32 @@ static void put_cards(struct pen_text *t, const struct pen_run_page *r)
 	double cpu = pen__doc_number(d, 0, "totals.cpu_s") /
 		     pen__doc_number(d, 0, "totals.train_s");
 	double memory = most_memory(d);
+	double save = checkpoint_rate(d, "save"),
+	       load = checkpoint_rate(d, "load");
 
 	pen__text_add(t, "<ul class=\"cards\">\n");
-	put_card(t, "utilisation", au, pen__show_percent(au), "");
+	if (trained)
+		put_card(t, "utilisation", au, pen__show_percent(au), "");
 	put_card(t, "accelerators", n, pen__show_whole(n), "");
-	put_card(t, "samples a second", rate, pen__show_count(rate), "");
-	put_card(t, "read", read, pen__show_bytes(read), "/s");
-	put_card(t, "wait for a batch, median", p50, pen__show_time(p50), "");
-	put_card(t, "wait, 99 of 100 below", p99, pen__show_time(p99), "");
-	put_card(t, "CPUs busy, on average", cpu, pen__show_number(cpu), "");
-	put_card(t, "memory of a rank, at most", memory,
-		 pen__show_bytes(memory), "");
+	if (trained) {
+		put_card(t, "samples per second", rate, pen__show_count(rate),
+			 "");
+		put_card(t, "read", read, pen__show_bytes(read), "/s");
+		put_card(t, "median wait for a batch", p50, pen__show_time(p50),
+			 "");
+		put_card(t, "99th percentile wait", p99, pen__show_time(p99),
+			 "");
+		put_card(t, "busy CPUs, on average", cpu, pen__show_number(cpu),
+			 "");
+	}
+	put_card(t, "checkpoints saved at", save, pen__show_bytes(save), "/s");
+	put_card(t, "checkpoints loaded at", load, pen__show_bytes(load), "/s");
+	put_card(t, "peak memory per rank", memory, pen__show_bytes(memory),
+		 "");
 	pen__text_add(t, "</ul>\n");
 }
 
-/* ---- by part ---- */
+/* ---- breakdowns ---- */
 
 void pen__run_stages(struct pen_text *t, const struct pen_run_page *r,
 		     const char *about)
@@ -191,10 +222,10 @@ static void put_accelerators(struct pen_text *t, const struct pen_run_page *r)
 	struct pen_plot p = {
 		.kind = PEN_STACKED,
 		.id = id.s,
-		.title = "What the accelerators did",
-		.about = "Seconds of all emulated accelerators, summed: "
-			 "computing, waiting for a batch, and what is between "
-			 "(barriers, overshoot).",
+		.title = "Where the accelerators' time goes",
+		.about = "Time of all emulated accelerators, summed: "
+			 "computing, waiting for a batch, and other (barriers, "
+			 "late wake-ups).",
 		.y = { "time", pen__show_time, 0 },
 		.names = names,
 		.n = 1,
@@ -206,7 +237,7 @@ static void put_accelerators(struct pen_text *t, const struct pen_run_page *r)
 		pen__chart_plot(t, &p);
 }
 
-/* One line a rank; of very many, every so many-th. */
+/* Utilisation per rank. */
 static void put_ranks(struct pen_text *t, const struct pen_run_page *r)
 {
 	uint32_t list = pen__doc_at(r->d, 0, "ranks");
@@ -216,8 +247,8 @@ static void put_ranks(struct pen_text *t, const struct pen_run_page *r)
 	struct pen_series series = { "utilisation", au, pen__colour_of(0) };
 	struct pen_plot p = {
 		.title = "Utilisation by rank",
-		.about = "A rank that lags makes all others wait where they "
-			 "meet at the end of a step.",
+		.about = "A straggler makes all other ranks wait at the "
+			 "barrier that ends each step.",
 		.x = { "rank", pen__show_whole, 0 },
 		.y = { "utilisation", pen__show_percent, 100 },
 		.x_at = at,
@@ -237,8 +268,9 @@ static void put_ranks(struct pen_text *t, const struct pen_run_page *r)
 static void put_checkpoints(struct pen_text *t, const struct pen_run_page *r,
 			    const char *key, const char *title)
 {
-	static const char *const names[] = { "#number", "#epoch", "#seconds",
-					     "#bytes",	"#per s", NULL };
+	static const char *const names[] = { "#number",	    "#epoch",
+					     "#duration",   "#size",
+					     "#per second", NULL };
 	uint32_t list = pen__doc_at(r->d, 0, key);
 	struct pen_id id = pen__run_id(r, key);
 	size_t i = 0;
@@ -267,7 +299,7 @@ static void put_checkpoints(struct pen_text *t, const struct pen_run_page *r,
 	pen__table_close(t);
 }
 
-/* ---- what it was run with ---- */
+/* ---- machine and settings ---- */
 
 static void put_fact(struct pen_text *t, const char *name, const char *value)
 {
@@ -278,7 +310,7 @@ static void put_fact(struct pen_text *t, const char *name, const char *value)
 	pen__text_add(t, "</dd>\n");
 }
 
-/* Another part of a fact, unless the file lacks it. */
+/* Appends a part of a fact, unless it is missing. */
 static void part(char text[128], const char *what, const char *unit)
 {
 	const size_t n = strlen(text);
@@ -288,11 +320,11 @@ static void part(char text[128], const char *what, const char *unit)
 			 unit);
 }
 
-/* "4 threads" */
+/* Appends "4 threads". */
 static void part_of(char text[128], double n, const char *what,
 		    const char *more)
 {
-	if (n >= 0 && n < 1e18)
+	if (n > 0 && n < 1e18)
 		part(text, pen__show_counted((uint64_t)n, what).s, more);
 }
 
@@ -308,13 +340,16 @@ static void put_loader(struct pen_text *t, const struct pen_doc *d)
 	text[0] = '\0';
 	part_of(text, pen__doc_number(d, 0, "loader.threads"), "thread", "");
 	part_of(text, pen__doc_number(d, 0, "loader.prefetch"), "batch",
-		" ahead");
+		" prefetched");
 	put_fact(t, "loader", text);
 	text[0] = '\0';
 	part_of(text, pen__doc_number(d, 0, "data.samples_train"), "sample",
 		"");
-	part(text, pen__show_bytes(pen__doc_number(d, 0, "data.bytes_train")).s,
-	     "");
+	if (text[0])
+		part(text,
+		     pen__show_bytes(pen__doc_number(d, 0, "data.bytes_train"))
+			     .s,
+		     "");
 	put_fact(t, "data", text);
 }
 
@@ -335,8 +370,8 @@ static void put_machine(struct pen_text *t, const struct pen_run_page *r)
 	part(text, pen__show_bytes(memory).s, "");
 	put_fact(t, "machine", text);
 	put_fact(t, "kernel", pen__doc_text(d, host, "kernel"));
-	snprintf(text, sizeof(text), "%s %s", device,
-		 pen__doc_text(d, host, "device.model"));
+	snprintf(text, sizeof(text), "%s", device);
+	part(text, pen__doc_text(d, host, "device.model"), "");
 	if (isfinite(ahead))
 		part(text, "read-ahead ", pen__show_bytes(1024 * ahead).s);
 	if (order[0])
@@ -349,7 +384,7 @@ static void put_machine(struct pen_text *t, const struct pen_run_page *r)
 	pen__text_add(t, "</dl>\n");
 }
 
-/* Every leaf below a node. */
+/* Prints every leaf below a node. */
 static size_t put_leaves(struct pen_text *t, const struct pen_run_page *r,
 			 uint32_t node, const char *key, size_t row)
 {
@@ -386,27 +421,26 @@ static void put_config(struct pen_text *t, const struct pen_run_page *r)
 
 	if (!pen__jdoc_count(&r->d->j, config))
 		return;
-	pen__text_add(t, "<details><summary>All settings as they were in force"
-			 "</summary>\n");
+	pen__text_add(t, "<details><summary>All settings</summary>\n");
 	pen__table_open(t, "Settings", names);
 	put_leaves(t, r, config, "", 0);
 	pen__table_close(t);
 	pen__text_add(t, "</details>\n");
 }
 
-void pen__run_show(struct pen_text *t, const struct pen_doc *d, size_t number)
+void pen__run_show(struct pen_text *t, const struct pen_doc *d, size_t number,
+		   bool alone)
 {
 	struct pen_run_page r = { d, number };
 
-	pen__text_add(t, "<section>\n");
-	put_head(t, &r);
+	put_head(t, &r, alone);
 	put_cards(t, &r);
 	pen__run_time(t, &r);
 	put_accelerators(t, &r);
-	pen__run_stages(t, &r,
-			"All threads of the loader, summed. Idle is good "
-			"when the accelerators are busy: it is room for "
-			"more of them.");
+	pen__run_stages(
+		t, &r,
+		"Time of all loader threads, summed. Idle time while the "
+		"accelerators are busy is headroom for more of them.");
 	pen__run_waits(t, &r);
 	pen__run_epochs(t, &r);
 	put_ranks(t, &r);

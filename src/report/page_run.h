@@ -1,4 +1,4 @@
-/* A run on a page; what its files share. */
+/* The page of a run; shared by its files. */
 #ifndef PEN_REPORT_PAGE_RUN_H
 #define PEN_REPORT_PAGE_RUN_H
 
@@ -7,32 +7,37 @@
 
 struct pen_run_page {
 	const struct pen_doc *d;
-	size_t number; /* on the page: makes ids differ */
+	size_t number; /* makes ids unique on the page */
 };
 
 struct pen_id {
 	char s[64];
 };
-/* Of a part: unlike all others on the page. */
+/* The id of a part; unique on the page. */
 struct pen_id pen__run_id(const struct pen_run_page *, const char *part);
 
-/* Where the loader's threads spent their time, in a run or a load. */
+/* Time of the loader threads by stage, of a run or a load. */
 void pen__run_stages(struct pen_text *, const struct pen_run_page *,
 		     const char *about);
 
-/* The whole section. */
-void pen__run_show(struct pen_text *, const struct pen_doc *, size_t number);
+/* Starts a section: its heading (h1 if it is the only one) and its source. */
+void pen__section_open(struct pen_text *, const char *kind, const char *title,
+		       const char *source, bool alone);
 
-/* load.c: the same of other documents. */
-void pen__load_show(struct pen_text *, const struct pen_doc *, size_t number);
+/* The section of a run. */
+void pen__run_show(struct pen_text *, const struct pen_doc *, size_t number,
+		   bool alone);
+
+/* page_load.c: the same for other documents. */
+void pen__load_show(struct pen_text *, const struct pen_doc *, size_t number,
+		    bool alone);
 void pen__capacity_show(struct pen_text *, const struct pen_doc *,
-			size_t number);
+			size_t number, bool alone);
 
-/* why.c: a result without a verdict of this version gets one. */
+/* why.c: computes the verdict of a result that has none. */
 void pen__run_why(struct pen_text *, const struct pen_doc *);
 
-/* page_run_time.c: what went on over time, and how long batches were waited
- * for. */
+/* page_run_time.c: the run over time, and the waits for batches. */
 void pen__run_time(struct pen_text *, const struct pen_run_page *);
 void pen__run_epochs(struct pen_text *, const struct pen_run_page *);
 void pen__run_waits(struct pen_text *, const struct pen_run_page *);

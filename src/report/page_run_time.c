@@ -1,4 +1,4 @@
-/* A run over time: utilisation, waits, epochs, and the machine below it. */
+/* A run over time: utilisation, waits, epochs, and the machine. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,8 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Numbers of a document: a list, or one member of each of its children. */
+/* Location of numbers in a document: a list, or one member of each of its
+ * children. */
 struct place {
 	const char *list, *member;
 };
@@ -23,7 +24,7 @@ static double *numbers(const struct pen_run_page *r, struct place at, size_t *n)
 				n);
 }
 
-/* A plot whose lines are at these places; nothing when one is missing. */
+/* Plots lines from these locations; nothing if one is missing. */
 static void put_lines(struct pen_text *t, const struct pen_run_page *r,
 		      struct pen_plot *p, struct place x, const struct place *y)
 {
@@ -38,7 +39,7 @@ static void put_lines(struct pen_text *t, const struct pen_run_page *r,
 		series[i] = p->series[i];
 		series[i].y = v[i];
 	}
-	/* of one accelerator, the mean is the longest */
+	/* with one accelerator, mean and maximum are equal */
 	if (n && p->nseries == 2 && !memcmp(v[0], v[1], n * sizeof(**v)))
 		p->nseries = 1;
 	p->series = series;
@@ -61,7 +62,7 @@ void pen__run_time(struct pen_text *t, const struct pen_run_page *r)
 					    pen__colour_of(0) } };
 	const struct pen_series two[] = {
 		{ "mean", NULL, pen__colour_of(0) },
-		{ "longest", NULL, pen__colour_of(1) },
+		{ "maximum", NULL, pen__colour_of(1) },
 	};
 	struct pen_id a = pen__run_id(r, "au"), b = pen__run_id(r, "load");
 	double per = pen__doc_number(r->d, 0, "series.steps_per_point");
@@ -77,10 +78,10 @@ void pen__run_time(struct pen_text *t, const struct pen_run_page *r)
 	};
 	struct pen_plot q = {
 		.id = b.s,
-		.title = "Waiting for a batch, over time",
-		.about = "Before each step. A wait at the start of an epoch is "
-			 "the loader's start; waits all along mean that it is "
-			 "too slow.",
+		.title = "Wait for a batch over time",
+		.about = "Wait before each step. A wait only at the start of "
+			 "an epoch is start-up cost; waits throughout mean "
+			 "that the loader is too slow.",
 		.x = { "seconds", pen__show_number, 0 },
 		.y = { "wait", pen__show_time, 0 },
 		.log_y = true,
@@ -89,8 +90,8 @@ void pen__run_time(struct pen_text *t, const struct pen_run_page *r)
 	};
 
 	snprintf(about, sizeof(about),
-		 "Share of the time that the emulated accelerators computed; a "
-		 "point is %s %s.",
+		 "Share of the time that the emulated accelerators spent "
+		 "computing; each point covers %s %s.",
 		 per > 1 ? pen__show_whole(per).s : "one",
 		 per > 1 ? "steps" : "step");
 	put_lines(t, r, &p, time, au);
@@ -101,15 +102,15 @@ void pen__run_epochs(struct pen_text *t, const struct pen_run_page *r)
 {
 	static const struct place epoch = { "epochs", "epoch" };
 	static const struct place rate[] = { { "epochs", "samples_per_s" } };
-	const struct pen_series one[] = { { "samples a second", NULL,
+	const struct pen_series one[] = { { "samples per second", NULL,
 					    pen__colour_of(0) } };
 	struct pen_id id = pen__run_id(r, "epochs");
 	struct pen_plot p = {
 		.id = id.s,
 		.title = "Throughput by epoch",
-		.about = "Samples a second of all accelerators. A first epoch "
-			 "that is slower reads what later ones find in the "
-			 "page cache.",
+		.about = "Samples per second of all accelerators. A slower "
+			 "first epoch reads from storage what later epochs "
+			 "find in the page cache.",
 		.x = { "epoch", pen__show_whole, 0 },
 		.y = { "samples/s", pen__show_count, 0 },
 		.series = one,
@@ -122,9 +123,9 @@ void pen__run_epochs(struct pen_text *t, const struct pen_run_page *r)
 /* ---- waits by percentile ---- */
 
 #define NMARKS 7
-#define MOST 400 /* points; a histogram has some hundreds at most */
+#define MOST 400 /* points; a histogram has at most a few hundred */
 
-/* So many nines as there are: 99.99 % is not all of them. */
+/* Prints enough digits that 99.99 % does not round to 100 %. */
 static struct pen_shown show_nines(double v)
 {
 	const double left = 100 - v;
@@ -137,7 +138,7 @@ static struct pen_shown show_nines(double v)
 	return s;
 }
 
-/* Where a share of all waits lies: every nine has the same room. */
+/* The position of a share of all waits: every nine has the same width. */
 static double place_of(double share, double count)
 {
 	const double nines = log10(count > 10 ? count : 10);
@@ -172,7 +173,7 @@ void pen__run_waits(struct pen_text *t, const struct pen_run_page *r)
 
 		sum += pen__doc_number(r->d, pen__jdoc_next(&r->d->j, value),
 				       "");
-		/* the longest one is always there */
+		/* always include the longest */
 		if (n == MOST ||
 		    (i % every && pen__jdoc_next(&r->d->j, c) != PEN_JDOC_NONE))
 			continue;
@@ -191,10 +192,11 @@ void pen__run_waits(struct pen_text *t, const struct pen_run_page *r)
 			t,
 			&(struct pen_plot){
 				.id = id.s,
-				.title = "How long batches were waited for",
-				.about = "So many of all waits were at most so "
-					 "long; both axes by powers of ten.",
-				.x = { "waits at most so long", show_nines, 0 },
+				.title = "Distribution of the wait for a batch",
+				.about =
+					"Share of all waits that were at most "
+					"this long; both axes are logarithmic.",
+				.x = { "share of waits", show_nines, 0 },
 				.y = { "wait", pen__show_time, 0 },
 				.log_y = true,
 				.x_at = x,
@@ -209,7 +211,7 @@ void pen__run_waits(struct pen_text *t, const struct pen_run_page *r)
 
 /* ---- the machine ---- */
 
-/* Sum over a sample's disks. */
+/* Sum over the disks of a sample. */
 static double disks(const struct pen_doc *d, uint32_t sample, const char *key)
 {
 	uint32_t list = pen__doc_at(d, sample, "disks");
@@ -262,8 +264,8 @@ static void put_watched(struct pen_text *t, const struct pen_run_page *r,
 	struct pen_plot p = {
 		.id = a.s,
 		.title = "Devices",
-		.about = "Bytes a second of all disks of the first host, by "
-			 "everybody on it.",
+		.about = "Bytes per second on the monitored disks of the first "
+			 "host, by all processes.",
 		.x = { "seconds", pen__show_number, 0 },
 		.y = { "bytes/s", pen__show_bytes, 0 },
 		.x_at = w->t,
@@ -275,8 +277,7 @@ static void put_watched(struct pen_text *t, const struct pen_run_page *r,
 	pen__chart_plot(t, &p);
 	p.id = b.s;
 	p.title = "CPUs";
-	p.about = "Share of all CPUs' time of the first host, by everybody on "
-		  "it.";
+	p.about = "Share of the CPU time of the first host, by all processes.";
 	p.y = (struct pen_axis){ "CPU time", pen__show_percent, 100 };
 	p.series = busy;
 	p.nseries = 3;

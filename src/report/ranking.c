@@ -1,6 +1,6 @@
 /*
- * Which variant is best: by the rule of compare (spread.h), so that no noise is
- * called a winner.
+ * Ranks variants by the rule of `penstock compare` (spread.h), so that noise
+ * does not make a winner.
  */
 #include <math.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define MOST_NAMES 4
 
-/* Warm runs are not compared with cold ones; those only with one another. */
+/* Warm variants are not compared with cold ones. */
 static bool takes_part(const struct pen_variants *a,
 		       const struct pen_ranking *c, const struct pen_variant *m,
 		       bool cold)
@@ -19,26 +19,26 @@ static bool takes_part(const struct pen_variants *a,
 	       (!c->takes || c->takes(a, m));
 }
 
-/* Those that have enough runs; their values go into a->repeats. First who they
- * are, because to find out takes a->buf. */
+/* Collects the values of variants with enough runs in a->repeats. Selects the
+ * variants first, because that uses a->buf. */
 static size_t enter(const struct pen_variants *a, const struct pen_ranking *c,
 		    bool cold)
 {
 	struct pen_repeats *r = a->repeats;
-	size_t nwho = 0, n = 0, at = 0;
+	size_t nentries = 0, n = 0, at = 0;
 
 	for (size_t i = 0; i < a->n; i++) {
 		a->v[i].alike = false;
 		if (takes_part(a, c, &a->v[i], cold))
-			a->who[nwho++] = &a->v[i];
+			a->entry[nentries++] = &a->v[i];
 	}
-	for (size_t i = 0; i < nwho; i++) {
+	for (size_t i = 0; i < nentries; i++) {
 		r[n].v = a->buf + at;
-		r[n].n = pen__values_of(a, a->who[i], c->key, r[n].v);
+		r[n].n = pen__values_of(a, a->entry[i], c->key, r[n].v);
 		if (r[n].n < PEN_LEAST_RUNS)
 			continue;
 		at += r[n].n;
-		a->who[n++] = a->who[i];
+		a->entry[n++] = a->entry[i];
 	}
 	return n;
 }
@@ -55,9 +55,9 @@ struct pen_ranked pen__rank(const struct pen_variants *a,
 	if (!out.n)
 		return out;
 	at = pen__best_of(a->repeats, out.n, less, PEN_LEAST_CHANGE, a->flag);
-	out.best = a->who[at];
+	out.best = a->entry[at];
 	for (size_t i = 0; i < out.n; i++) {
-		a->who[i]->alike = a->flag[i];
+		a->entry[i]->alike = a->flag[i];
 		out.nalike += a->flag[i];
 	}
 	return out;
@@ -71,7 +71,7 @@ static void put_value(struct pen_text *t, const struct pen_variants *a,
 
 	pen__text_add(t, "%s (%s", m->name, u->show(r.mid).s);
 	if (u->show == pen__show_count)
-		pen__text_add(t, " %.20s/s", c->unit ? c->unit : "samples");
+		pen__text_add(t, " %.20s/s", pen__line_unit(m->row));
 	pen__text_add(t, "%s", pen__show_spread(r, u->show).s);
 	if (c->also && !isnan(pen__median_of(a, m, c->also)))
 		pen__text_add(t, " %s %s", c->with,
@@ -79,7 +79,7 @@ static void put_value(struct pen_text *t, const struct pen_variants *a,
 	pen__text_add(t, ")");
 }
 
-/* The best of those that were not shown yet. */
+/* The best one not shown yet. */
 static struct pen_variant *next_alike(const struct pen_variants *a,
 				      const struct pen_ranking *c)
 {
@@ -103,7 +103,7 @@ static struct pen_variant *next_alike(const struct pen_variants *a,
 	return best;
 }
 
-/* Those that cannot be told from the best, which comes first. */
+/* The variants equal to the best within noise, the best first. */
 static void put_alike(struct pen_text *t, const struct pen_variants *a,
 		      const struct pen_ranking *c, const struct pen_ranked *o)
 {
@@ -129,7 +129,7 @@ const struct pen_variant *pen__put_best(struct pen_text *t,
 		return NULL;
 	pen__text_add(t, "%s%s: %s", c->what,
 		      pen__line_true(o.best->row, "cold") ? " (cold)" : "",
-		      o.nalike > 1 ? "these are alike: "
+		      o.nalike > 1 ? "equal within noise: "
 		      : o.n == 1   ? "only "
 				   : "");
 	put_alike(t, a, c, &o);
@@ -148,6 +148,6 @@ void pen__put_leanest(struct pen_text *t, const struct pen_variants *a,
 					     pen__median_of(a, lean, key))
 			lean = &a->v[i];
 	if (pen__change_of(a, best, lean, key).differs)
-		pen__text_add(t, "Of these, %s takes the least memory.\n",
+		pen__text_add(t, "Of these, %s uses the least memory.\n",
 			      lean->name);
 }

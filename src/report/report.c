@@ -1,4 +1,4 @@
-/* The page and the CSV: which rows belong together, and who shows them. */
+/* HTML and CSV reports: groups rows and selects the code that shows them. */
 #include "report/report.h"
 
 #include <math.h>
@@ -10,15 +10,15 @@
 #include "report/variants.h"
 #include "report/page_run.h"
 
-/* ---- rows nobody knows more about ---- */
+/* ---- rows of unknown experiments ---- */
 
 static void count_rows(struct pen_text *t, const struct pen_variants *a)
 {
-	pen__text_add(t, "%s of other experiments.\n",
+	pen__text_add(t, "%s of unknown experiments.\n",
 		      pen__show_counted(a->nrows, "row").s);
 }
 
-/* Every value as it stands. */
+/* Prints every value unchanged. */
 static int show_cells(struct pen_text *t, const struct pen_variants *a,
 		      const struct pen_group *g, struct pen_err *err)
 {
@@ -61,7 +61,8 @@ static const struct pen_kind *kind_of(const struct pen_line *r)
 
 static bool together(const struct pen_line *a, const struct pen_line *b)
 {
-	/* where a variant is named by its settings, the rest has to be alike */
+	/* if variants are named by their settings, everything else must be
+	 * equal */
 	if (kind_of(a)->by &&
 	    (strcmp(pen__line_text(a, "settings"),
 		    pen__line_text(b, "settings")) != 0 ||
@@ -80,10 +81,11 @@ struct section {
 struct page {
 	struct section *section;
 	size_t n;
-	const struct pen_line **row; /* all, by group */
+	const struct pen_line **row; /* all rows, ordered by group */
 };
 
-/* Rows from first on that belong to it; those before it are in other groups. */
+/* Collects the rows that belong to row `first`; earlier rows are in other
+ * groups. */
 static void gather(const struct pen_lines *rows, size_t first, struct page *p,
 		   size_t *at)
 {
@@ -121,7 +123,7 @@ static int group_rows(const struct pen_lines *rows, struct page *p,
 
 /* ---- the page ---- */
 
-/* The last part of a path: enough for a heading. */
+/* The last part of a path, for headings. */
 static const char *short_name(const struct pen_line *r)
 {
 	const char *path = pen__line_text(r, "path");
@@ -153,7 +155,8 @@ static int put_section(struct pen_text *t, const struct section *s, bool alone,
 
 static const struct {
 	const char *schema;
-	void (*show)(struct pen_text *, const struct pen_doc *, size_t number);
+	void (*show)(struct pen_text *, const struct pen_doc *, size_t number,
+		     bool alone);
 } documents[] = {
 	{ "penstock.result/", pen__run_show },
 	{ "penstock.load/", pen__load_show },
@@ -161,18 +164,18 @@ static const struct {
 };
 
 static bool put_document(struct pen_text *t, const struct pen_doc *d,
-			 size_t number)
+			 size_t number, bool alone)
 {
 	for (size_t i = 0; i < sizeof(documents) / sizeof(*documents); i++) {
 		if (!pen__doc_is(d, documents[i].schema))
 			continue;
-		documents[i].show(t, d, number);
+		documents[i].show(t, d, number, alone);
 		return true;
 	}
 	return false;
 }
 
-/* A run is called by its folder. */
+/* A run is named after its directory. */
 static char *name_of(const char *path)
 {
 	static const char file[] = "/result.json";
@@ -216,8 +219,9 @@ int pen__results_read(struct pen_results *r, const char *path,
 		rc = pen__doc_walk(path, read_document, r, err);
 		return rc || r->ndocs > before
 			       ? rc
-			       : pen__fail(err, PEN_ENOTFOUND, path,
-					   "has no result.json in it");
+			       : pen__fail(err, P_NOT_FOUND, path,
+					   "the directory contains no "
+					   "result.json");
 	}
 	if (n < 5 || strcmp(path + n - 5, ".json"))
 		return pen__lines_read(&r->rows, path, err);
@@ -234,13 +238,16 @@ void pen__results_fini(struct pen_results *r)
 	pen__free(r->doc);
 }
 
-/* All runs beside one another, when there are several. */
+/* A table of all runs. */
 static void put_overview(struct pen_text *t, const struct pen_results *r)
 {
-	static const char *const names[] = {
-		"run",	 "start", "#accelerators", "#utilisation", "#samples/s",
-		"#read", NULL
-	};
+	static const char *const names[] = { "run",
+					     "start",
+					     "#accelerators",
+					     "#utilisation",
+					     "#samples/s",
+					     "#read/s",
+					     NULL };
 
 	pen__text_add(t, "<h2>All runs</h2>\n");
 	pen__table_open(t, "All runs", names);
@@ -257,7 +264,7 @@ static void put_overview(struct pen_text *t, const struct pen_results *r)
 			rate = pen__doc_number(d, 0, "samples_per_s");
 		pen__table_row(t, "all", i);
 		pen__table_text(t, d->name);
-		pen__table_text(t, pen__doc_text(d, 0, "start"));
+		pen__table_text(t, pen__doc_when(d, "start").s);
 		pen__table_number(t, n, pen__show_whole(n));
 		pen__table_number(t, au, pen__show_percent(au));
 		pen__table_number(t, rate, pen__show_count(rate));
@@ -289,8 +296,8 @@ int pen__report_html(const struct pen_results *r, struct pen_text *t,
 	int rc = 0;
 
 	if (!r->rows.n && !r->ndocs)
-		return pen__fail(err, PEN_ENOTFOUND, "report",
-				 "there are no results in these files");
+		return pen__fail(err, P_NOT_FOUND, "report",
+				 "the files contain no results");
 	if (r->rows.n)
 		rc = group_rows(&r->rows, &p, err);
 	if (!rc) {
@@ -299,10 +306,11 @@ int pen__report_html(const struct pen_results *r, struct pen_text *t,
 			put_overview(t, r);
 	}
 	for (size_t i = 0; !rc && i < r->ndocs; i++)
-		if (!put_document(t, &r->doc[i], i))
-			rc = pen__fail(err, PEN_ENOTSUP, r->doc[i].name,
-				       "is of a kind that has no page: \"%s\"",
-				       pen__doc_text(&r->doc[i], 0, "schema"));
+		if (!put_document(t, &r->doc[i], i, p.n + r->ndocs == 1))
+			rc = pen__fail(
+				err, P_UNSUPPORTED_FEATURE, r->doc[i].name,
+				"results of kind '%s' have no report page",
+				pen__doc_text(&r->doc[i], 0, "schema"));
 	for (size_t i = 0; !rc && i < p.n; i++)
 		rc = put_section(t, &p.section[i], p.n + r->ndocs == 1, err);
 	if (!rc)
@@ -314,7 +322,7 @@ int pen__report_html(const struct pen_results *r, struct pen_text *t,
 
 /* ---- CSV ---- */
 
-/* All keys, in the order they first came in. */
+/* All keys, in order of first occurrence. */
 static const char **all_keys(const struct pen_lines *rows, size_t *n)
 {
 	const char **key = NULL;
@@ -349,9 +357,8 @@ int pen__report_csv(const struct pen_lines *rows, struct pen_text *t,
 
 	if (!key)
 		return rows->n ? pen__fail_nomem(err, "CSV", rows->n * 8)
-			       : pen__fail(err, PEN_ENOTFOUND, "report",
-					   "there are no results in these "
-					   "files");
+			       : pen__fail(err, P_NOT_FOUND, "report",
+					   "the files contain no results");
 	for (size_t k = 0; k < n; k++)
 		pen__csv_field(t, key[k], !k);
 	pen__text_put(t, "\n", 1);

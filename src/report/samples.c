@@ -1,11 +1,12 @@
 /*
- * Reading results. What a figure is and where it stands in each kind of result
- * is in tables; a new figure is a line.
+ * Reads results. Tables define the figures and their location in each kind of
+ * result.
  *
- * One run alone has its epochs as repeats (the first one left out when there
- * are more than three: it pays for the start). Of several runs, each gives one
- * value, its median: epochs of a run have more in common with one another than
- * with those of the next, so counting them apart would make noise look small.
+ * In a single run, the epochs are the repeats (without the first one, which
+ * includes start-up, if there are more than three). Of several runs, each
+ * contributes its median: epochs of one run have more in common with each other
+ * than with those of other runs, so counting them separately would
+ * underestimate the noise.
  */
 #include "report/samples.h"
 
@@ -23,14 +24,14 @@
 #include "report/report.h"
 #include "report/spread.h"
 
-#define MAX_FACTS 4096 /* each is looked for among the others */
+#define MAX_FACTS 4096 /* lookup is linear */
 
-/* A figure: a number, or numbers over the members of a list; `per` divides. */
+/* A figure: a number, or numbers of the members of a list; divided by `per`. */
 struct source {
 	const char *name, *unit;
 	struct pen_shown (*show)(double);
 	bool less;
-	const char *list; /* "epochs"; NULL: one number a run */
+	const char *list; /* "epochs"; NULL: one number per run */
 	const char *at, *per;
 };
 
@@ -48,10 +49,10 @@ static const struct source of_run[] = {
 	{ "throughput", "samples/s", pen__show_count, false, "epochs",
 	  "samples_per_s", NULL },
 	{ "utilisation", "", pen__show_percent, false, "epochs", "au", NULL },
-	/* how fast is throughput; what was read for nothing shows here */
-	{ "read", "a sample", pen__show_bytes, true, "epochs", "read_bytes",
+	/* shows read amplification, independent of the rate */
+	{ "read", "/sample", pen__show_bytes, true, "epochs", "read_bytes",
 	  "samples" },
-	{ "cpu", "a sample", pen__show_time, true, "epochs", "cpu_s",
+	{ "cpu", "/sample", pen__show_time, true, "epochs", "cpu_s",
 	  "samples" },
 	{ "save", "/s", show_gib, false, "checkpoints.saves", "gib_per_s",
 	  NULL },
@@ -71,7 +72,7 @@ static const struct source of_load[] = {
 	  "samples", "seconds" },
 	{ "payload", "/s", pen__show_bytes, false, "epochs", "payload_bytes",
 	  "seconds" },
-	{ "cpu", "a GB", pen__show_time, true, NULL, "cpu_s_per_gb", NULL },
+	{ "cpu", "/GB", pen__show_time, true, NULL, "cpu_s_per_gb", NULL },
 	{ "open", "", pen__show_time, true, NULL, "open_s", NULL },
 	{ "first_batch", "", pen__show_time, true, NULL, "first_batch_s",
 	  NULL },
@@ -82,7 +83,7 @@ static const struct source of_load[] = {
 	{ 0 },
 };
 
-/* What has to be alike for a fair comparison, by the beginning of its key. */
+/* Prefixes of keys that must be equal for a fair comparison. */
 static const char *const conditions_run[] = {
 	"version",    "workload",	  "config",    "loader.",
 	"hosts",      "accelerators",	  "processes", "data.samples",
@@ -94,7 +95,7 @@ static const char *const conditions_load[] = {
 };
 
 struct kind {
-	const char *schema; /* without its number */
+	const char *schema; /* without its version */
 	const struct source *source;
 	const char *const *conditions;
 };
@@ -193,9 +194,9 @@ static void fact_add(struct pen_samples *s, const char *key, const char *value)
 /* ---- documents ---- */
 
 /*
- * A rate over the members of a list: neighbours are taken together until they
- * are an eighth of the whole. Epochs of a few batches say little one by one,
- * because the next one is being prepared while one is taken.
+ * Rates of the members of a list; neighbours are combined until they are an
+ * eighth of the total. Single short epochs are not meaningful, because the next
+ * epoch is prefetched during the current one.
  */
 static size_t rates_of(const struct pen_doc *d, uint32_t list,
 		       const struct source *k, double *v)
@@ -219,7 +220,7 @@ static size_t rates_of(const struct pen_doc *d, uint32_t list,
 	return n;
 }
 
-/* The values of a run: v has room for all of a list. */
+/* The values of a run; v has room for all members of the list. */
 static size_t values_of(const struct pen_doc *d, const struct source *k,
 			double *v)
 {
@@ -276,7 +277,7 @@ static bool is_condition(const char *key, const char *const *list)
 	return false;
 }
 
-/* All leaves below a node, as facts, if they are conditions. */
+/* Adds all leaves below a node that are conditions, as facts. */
 static void take_facts(struct pen_samples *s, const struct pen_doc *d,
 		       uint32_t node, const char *key,
 		       const char *const *conditions)
@@ -337,9 +338,9 @@ static int read_document(struct pen_samples *s, const char *path, bool alone,
 		add_seconds(s, &d);
 		s->nruns++;
 	} else {
-		rc = pen__fail(err, PEN_ENOTSUP, path,
-			       "has nothing to compare: give results of run, "
-			       "load, bench or sweep");
+		rc = pen__fail(err, P_UNSUPPORTED_FEATURE, path,
+			       "contains nothing to compare; use results of "
+			       "run, load, bench or sweep");
 	}
 	pen__doc_close(&d);
 	return rc;
@@ -392,14 +393,15 @@ static int read_rows(struct pen_samples *s, const char *path,
 	s->nruns += rows.n;
 	pen__lines_fini(&rows);
 	if (!rc && !s->nruns)
-		rc = pen__fail(err, PEN_EDATA, path, "has no whole row");
+		rc = pen__fail(err, P_NOT_A_RESULT, path,
+			       "contains no complete row");
 	return rc;
 }
 
 /* ---- directories ---- */
 
 struct below {
-	struct pen_samples *s; /* NULL: they are only counted */
+	struct pen_samples *s; /* NULL: count only */
 	size_t n;
 	bool alone;
 };
@@ -428,12 +430,13 @@ int pen__samples_read(struct pen_samples *s, const char *path,
 
 	*s = (struct pen_samples){ .name = path };
 	if (stat(path, &st))
-		return pen__fail_sys(err, errno, path, "is not there");
+		return pen__fail_sys(err, errno, path, "cannot open");
 	if (S_ISDIR(st.st_mode)) {
 		rc = pen__doc_walk(path, found, &b, err);
 		if (!rc && !b.n)
-			return pen__fail(err, PEN_ENOTFOUND, path,
-					 "has no result.json in it");
+			return pen__fail(
+				err, P_NOT_FOUND, path,
+				"the directory contains no result.json");
 		b = (struct below){ s, 0, b.n == 1 };
 		if (!rc)
 			rc = pen__doc_walk(path, found, &b, err);

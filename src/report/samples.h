@@ -1,7 +1,7 @@
 /*
- * One of the results that are compared: what was measured, every figure with
- * its repeats, and under which conditions. Reads result.json of `run`, what
- * `load --json` prints, and files of rows (bench, sweep).
+ * One result to compare: every figure with its repeats, and the conditions.
+ * Reads result.json of `run`, the output of `load --json`, and files of rows
+ * (bench, sweep).
  */
 #ifndef PEN_REPORT_SAMPLES_H
 #define PEN_REPORT_SAMPLES_H
@@ -15,8 +15,8 @@ struct pen_figure {
 	char *name; /* "throughput" */
 	struct pen_shown (*show)(double);
 	const char *unit;
-	bool less;   /* less of it is better */
-	bool within; /* repeats are parts of one run, as epochs are */
+	bool less;   /* lower is better */
+	bool within; /* repeats are parts of one run (epochs) */
 	double *v;
 	size_t n, cap;
 };
@@ -24,14 +24,14 @@ struct pen_figure {
 /* A setting or a property of the machine, as text. */
 struct pen_fact {
 	char *key, *value;
-	bool varies; /* not the same in all of these runs */
+	bool varies; /* differs between runs */
 };
 
 struct pen_samples {
-	const char *name; /* the path it was read from */
+	const char *name; /* its path */
 	size_t nruns;
-	bool partial;	/* some run was interrupted */
-	double seconds; /* of all epochs, where it is known */
+	bool partial;	/* a run was interrupted */
+	double seconds; /* of all epochs, if known */
 	struct pen_figure *figure;
 	size_t nfigures, figures_cap;
 	struct pen_fact *fact;
@@ -39,7 +39,7 @@ struct pen_samples {
 	bool nomem;
 };
 
-/* A file, or a directory: every result.json below it is a repeat. */
+/* Reads a file, or a directory: every result.json below it is a repeat. */
 int pen__samples_read(struct pen_samples *, const char *path, struct pen_err *);
 void pen__samples_fini(struct pen_samples *);
 const struct pen_figure *pen__samples_figure(const struct pen_samples *,

@@ -9,7 +9,7 @@
 #include "base/rng.h"
 
 #define DRAWS 1000
-#define MOST 4096 /* repeats looked at; more are thinned out */
+#define MOST 4096 /* maximum number of repeats; more are thinned out */
 
 static int order(const void *a, const void *b)
 {
@@ -31,8 +31,8 @@ double pen__median(double *v, size_t n)
 	return middle(v, n);
 }
 
-/* The median of n draws with replacement out of sorted v: which one it is, by
- * how often each was drawn. */
+/* The median of n draws with replacement from sorted v, from the number of
+ * times that each was drawn. */
 static double drawn_median(const double *v, size_t n, struct pen_rng *r,
 			   uint32_t *count)
 {
@@ -68,11 +68,11 @@ static void interval(const double *a, size_t na, const double *b, size_t nb,
 }
 
 /*
- * Of all pairs, how many have b above a: 0.5 when they are alike. Compared
- * with what chance gives (Mann and Whitney, by the normal distribution, which
- * errs on the careful side for few); few repeats have to be wholly apart. Of
- * three a side chance alone does that once in ten times: there has to be a gap
- * of half of what either side spans.
+ * Counts the pairs with b above a: half if both are equal. Compared with chance
+ * by the test of Mann and Whitney in its normal approximation, which is
+ * conservative for small samples. Small samples must not overlap at all. With
+ * three repeats per side chance alone separates them in one of ten cases: the
+ * gap must be at least half of the larger range.
  */
 static bool ranks_differ(const double *a, size_t na, const double *b, size_t nb)
 {
@@ -91,10 +91,10 @@ static bool ranks_differ(const double *a, size_t na, const double *b, size_t nb)
 		return true;
 	z = (fabs(above - pairs / 2) - 0.5) /
 	    sqrt(pairs * (double)(na + nb + 1) / 12);
-	return z > 2.4; /* one in sixty: several figures are looked at */
+	return z > 2.4; /* 1 in 60: several figures are tested */
 }
 
-/* Sorted, and no more than MOST of them, evenly taken. */
+/* Sorts v and keeps at most MOST values, evenly spaced. */
 static size_t settle(double *v, size_t n)
 {
 	qsort(v, n, sizeof(*v), order);
@@ -124,7 +124,7 @@ struct pen_change pen__change(double *from, size_t nfrom, double *to,
 		return c;
 	}
 	if (nfrom < 3 || nto < 3) {
-		c.why = c.from == c.to ? "the same" : "too few repeats to tell";
+		c.why = c.from == c.to ? "the same" : "too few repeats";
 		return c;
 	}
 	if (from[0] <= 0 || to[0] < 0) {
@@ -194,7 +194,7 @@ struct pen_shown pen__show_spread(struct pen_range r,
 		return out;
 	if (off < 0.995)
 		snprintf(out.s, sizeof(out.s), " +-%.0f %%", 100 * off);
-	else /* farther than to nothing: both ends say more */
+	else /* more than 100 %: print the range instead */
 		snprintf(out.s, sizeof(out.s), " (%.20s..%.20s)", show(r.low).s,
 			 show(r.high).s);
 	return out;

@@ -1,6 +1,6 @@
 /*
- * Figures with noise: medians, intervals by resampling, and whether two sets
- * of repeats differ. Same input, same answer: the draws are seeded.
+ * Statistics of noisy figures: medians, bootstrap intervals, and whether two
+ * sets of repeats differ. Deterministic: the draws are seeded.
  */
 #ifndef PEN_REPORT_SPREAD_H
 #define PEN_REPORT_SPREAD_H
@@ -10,55 +10,54 @@
 
 #include "base/show.h"
 
-#define PEN_LEAST_CHANGE 0.02 /* a smaller one is not worth telling */
-#define PEN_LEAST_RUNS 3      /* fewer tell nothing about noise */
+#define PEN_LEAST_CHANGE 0.02 /* smaller changes are ignored */
+#define PEN_LEAST_RUNS 3      /* fewer do not show noise */
 
-/* Sorts v. NAN when there are none. */
+/* Sorts v. NAN if n is 0. */
 double pen__median(double *v, size_t n);
 
 struct pen_change {
 	double from, to;  /* medians */
-	double share;	  /* to / from - 1; NAN when there is no telling */
-	double low, high; /* 95 % of resampled shares; NAN: too few repeats */
+	double share;	  /* to / from - 1; NAN: undefined */
+	double low, high; /* 95 % interval of share; NAN: too few repeats */
 	bool differs;	  /* beyond noise */
-	const char *why;  /* when it does not: why not */
+	const char *why;  /* if it does not differ: the reason */
 };
 /*
- * least: changes below this share never count. Sorts both. Differs when the
- * interval leaves out zero and the ranks say so, too: few repeats must not
- * overlap at all.
+ * least: smaller changes are ignored. Sorts both. They differ if the interval
+ * excludes zero and the rank test agrees; few repeats must not overlap at all.
  */
 struct pen_change pen__change(double *from, size_t nfrom, double *to,
 			      size_t nto, double least);
 
-/* What several settings reached, each in its repeats. */
+/* The repeats of one of several settings. */
 struct pen_repeats {
-	double *v; /* will be sorted */
+	double *v; /* is sorted */
 	size_t n;
 };
 /*
- * The place of the best median, the smallest if less is better; n: nobody has
- * one. alike: has room for n; those that pen__change() cannot tell from the
- * best, which is one of them. Only when it is the only one is it the best.
+ * The index of the best median, the smallest if less is better; n: none. alike
+ * (room for n): the settings that pen__change() cannot distinguish from the
+ * best, including the best itself.
  */
 size_t pen__best_of(const struct pen_repeats *, size_t n, bool less,
 		    double least, bool *alike);
 
 /*
- * What to set: the default (n: there is none) unless it is told from the best,
- * else the best. alike is that of the best.
+ * The recommended setting: the default (n: none) unless it differs from the
+ * best, else the best. alike as in pen__best_of().
  */
 size_t pen__choose(const struct pen_repeats *, size_t n, size_t dflt,
 		   double least, bool *alike);
 
-/* A median and how far its repeats lie around it. */
+/* A median and the range of its repeats. */
 struct pen_range {
-	double mid, low, high; /* NAN: there are none */
+	double mid, low, high; /* NAN: no repeats */
 	size_t n;
 };
 struct pen_range pen__range(double *v, size_t n); /* sorts v */
-/* " +-3 %": how far the farthest lies off, from 0.5 % on; with both ends where
- * that is as far as to zero: " (12.1 k..340 k)". */
+/* " +-3 %": the largest deviation, if at least 0.5 %; the range if it reaches
+ * 100 %: " (12.1 k..340 k)". */
 struct pen_shown pen__show_spread(struct pen_range,
 				  struct pen_shown (*show)(double));
 /* "81.2 k +-3 %" */

@@ -1,4 +1,4 @@
-/* Variants: runs taken together, which of them are right, and figures. */
+/* Variants: grouping runs, checking them, and their figures. */
 #include "report/variants.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ bool pen__is_run(const struct pen_variant *m, const struct pen_line *r)
 	return ran(r) && same(r, m->row, "setup");
 }
 
-/* ---- is it right? ---- */
+/* ---- checks ---- */
 
 static bool has_other_samples(const struct pen_line *r, char *why, size_t cap)
 {
@@ -44,7 +44,7 @@ static bool has_other_samples(const struct pen_line *r, char *why, size_t cap)
 		const double want = pen__line_number(r, count[i][1]);
 
 		if (!isnan(want) && n != want) {
-			snprintf(why, cap, "%.0f samples, not %.0f",
+			snprintf(why, cap, "%.0f samples instead of %.0f",
 				 isnan(n) ? 0 : n, want);
 			return true;
 		}
@@ -54,8 +54,8 @@ static bool has_other_samples(const struct pen_line *r, char *why, size_t cap)
 		const char *want = pen__line_text(r, sum[i]);
 
 		if (*want && strcmp(got, want) != 0) {
-			snprintf(why, cap, "content %.20s, not %.20s", got,
-				 want);
+			snprintf(why, cap, "content %.20s instead of %.20s",
+				 got, want);
 			return true;
 		}
 	}
@@ -72,13 +72,13 @@ static bool is_wrong(const struct pen_line *r, char *why, size_t cap)
 	}
 	if (pen__line_number(r, "n_skipped") > 0 ||
 	    pen__line_number(r, "n_substituted") > 0) {
-		snprintf(why, cap, "samples were left out or replaced");
+		snprintf(why, cap, "samples were skipped or replaced");
 		return true;
 	}
 	if (has_other_samples(r, why, cap))
 		return true;
 	if (pen__line_true(r, "wrong"))
-		snprintf(why, cap, "other samples");
+		snprintf(why, cap, "different samples");
 	return pen__line_true(r, "wrong");
 }
 
@@ -91,7 +91,7 @@ bool pen__row_wrong(const struct pen_line *r)
 
 /* ---- names ---- */
 
-/* A key in words, where it is not its own. */
+/* Names of keys, if different. */
 static const char *const words_of[][2] = {
 	{ "load_s", "load" },
 	{ "compute_s", "compute" },
@@ -99,7 +99,7 @@ static const char *const words_of[][2] = {
 	{ "length", "blocks" },
 };
 
-/* "load 8.0 ms, compute 15 ms": what is compared. */
+/* The name of a group: "load 8.0 ms, compute 15 ms". */
 static void name_group(struct pen_variant *m, const struct pen_versus *x)
 {
 	const size_t cap = sizeof(m->group);
@@ -121,14 +121,14 @@ static void name_group(struct pen_variant *m, const struct pen_versus *x)
 	}
 }
 
-/* Ours are threads, from Python too; theirs are processes. */
+/* The workers of penstock are threads, those of others are processes. */
 static void name_workers(struct pen_variant *m, const char *of, double n)
 {
 	const bool threads = !strncmp(of, "penstock", 8);
 
 	snprintf(m->name, sizeof(m->name), "%.60s, %.0f %s%s", of, n,
 		 threads ? "thread" : "worker", n == 1 ? "" : "s");
-	/* for charts on a phone */
+	/* for narrow charts */
 	snprintf(m->brief, sizeof(m->brief), "%.24s %.0f%c", of, n,
 		 threads ? 't' : 'w');
 }
@@ -164,7 +164,8 @@ static void check_of(const struct pen_kind *k, const struct pen_line *r,
 		snprintf(buf, cap, "%s", pen__line_text(r, "check"));
 }
 
-/* Two that differ are both in doubt: nobody knows which one is right. */
+/* Two rows that differ are both doubtful: it is not known which one is right.
+ */
 static bool differs(const struct pen_variants *a, const struct pen_line *r,
 		    char *why, size_t cap)
 {
@@ -181,7 +182,7 @@ static bool differs(const struct pen_variants *a, const struct pen_line *r,
 		     same(r, o.row, "n_rows") && same(r, o.row, "nnz")))
 			continue;
 		name(&o, a->kind);
-		snprintf(why, cap, "content %.16s, but %.16s with %.60s",
+		snprintf(why, cap, "content %.16s differs from %.16s of %.60s",
 			 pen__line_text(r, "content_sum"),
 			 pen__line_text(o.row, "content_sum"), o.name);
 		return true;
@@ -203,13 +204,7 @@ bool pen__same_group(const struct pen_variants *a, const struct pen_variant *m,
 	return true;
 }
 
-/* ---- together ---- */
-
-bool pen__run_wrong(const struct pen_variants *a, const struct pen_line *r,
-		    char *why, size_t cap)
-{
-	return is_wrong(r, why, cap) || differs(a, r, why, cap);
-}
+/* ---- grouping ---- */
 
 static void fill(struct pen_variants *a, struct pen_variant *m)
 {
@@ -219,8 +214,8 @@ static void fill(struct pen_variants *a, struct pen_variant *m)
 		if (!pen__is_run(m, r))
 			continue;
 		m->n++;
-		if (!m->wrong[0])
-			pen__run_wrong(a, r, m->wrong, sizeof(m->wrong));
+		if (!m->wrong[0] && !is_wrong(r, m->wrong, sizeof(m->wrong)))
+			differs(a, r, m->wrong, sizeof(m->wrong));
 	}
 	a->nwrong += m->wrong[0] != '\0';
 	if (!m->n)
@@ -243,7 +238,7 @@ static void order(struct pen_variants *a)
 	}
 }
 
-/* Those with most of it first, those without any last. */
+/* In descending order; variants without the figure last. */
 static void order_by(struct pen_variants *a, const char *key)
 {
 	for (size_t i = 0; i < a->n; i++)
@@ -264,20 +259,38 @@ static void order_by(struct pen_variants *a, const char *key)
 	}
 }
 
+/* Whether any variant has a figure in this column; always for text. */
+static bool has_figures(const struct pen_variants *a,
+			const struct pen_figure_column *c)
+{
+	for (size_t i = 0; c->show && i < a->n; i++)
+		if (!isnan(pen__median_of(a, &a->v[i], c->key)))
+			return true;
+	return !c->show;
+}
+
+static void set_columns(struct pen_variants *a, const char *text)
+{
+	struct pen_figure_column c[PEN_MOST_COLUMNS];
+	const size_t n = pen__columns_parse(text, c);
+
+	for (size_t i = 0; i < n; i++)
+		if (has_figures(a, &c[i]))
+			a->column[a->ncolumns++] = c[i];
+}
+
 int pen__variants_init(struct pen_variants *a, const struct pen_kind *kind,
 		       const struct pen_line *const *row, size_t n,
 		       struct pen_err *err)
 {
 	*a = (struct pen_variants){ .kind = kind, .row = row, .nrows = n };
-	if (kind && kind->columns)
-		a->ncolumns = pen__columns_parse(kind->columns, a->column);
 	a->v = pen__calloc(n ? n : 1, sizeof(*a->v));
 	a->by_group = pen__alloc(n ? n : 1, sizeof(*a->by_group));
 	a->buf = pen__alloc(n ? n : 1, sizeof(*a->buf));
 	a->repeats = pen__alloc(n ? n : 1, sizeof(*a->repeats));
-	a->who = pen__alloc(n ? n : 1, sizeof(struct pen_variant *));
+	a->entry = pen__alloc(n ? n : 1, sizeof(struct pen_variant *));
 	a->flag = pen__alloc(n ? n : 1, sizeof(*a->flag));
-	if (!a->v || !a->by_group || !a->buf || !a->repeats || !a->who ||
+	if (!a->v || !a->by_group || !a->buf || !a->repeats || !a->entry ||
 	    !a->flag) {
 		pen__variants_fini(a);
 		return pen__fail_nomem(err, "variants", n * sizeof(*a->v));
@@ -296,6 +309,8 @@ int pen__variants_init(struct pen_variants *a, const struct pen_kind *kind,
 	order(a);
 	if (kind && kind->by)
 		order_by(a, kind->by);
+	if (kind && kind->columns)
+		set_columns(a, kind->columns);
 	return 0;
 }
 
@@ -305,7 +320,7 @@ void pen__variants_fini(struct pen_variants *a)
 	pen__free(a->by_group);
 	pen__free(a->buf);
 	pen__free(a->repeats);
-	pen__free(a->who);
+	pen__free(a->entry);
 	pen__free(a->flag);
 	*a = (struct pen_variants){ 0 };
 }
@@ -357,7 +372,6 @@ const struct pen_measure *pen__measure_of(const char *key)
 	return NULL;
 }
 
-/* Values of a figure over a variant's runs, into room for all rows. */
 size_t pen__values_of(const struct pen_variants *a, const struct pen_variant *m,
 		      const char *key, double *to)
 {
@@ -389,7 +403,7 @@ struct pen_change pen__change_of(const struct pen_variants *a,
 				 const struct pen_variant *from,
 				 const struct pen_variant *to, const char *key)
 {
-	/* different variants have different rows: all of them have room */
+	/* variants do not share rows, so the buffer fits both */
 	const size_t n = pen__values_of(a, from, key, a->buf);
 	const size_t m = from == to ? 0
 				    : pen__values_of(a, to, key, a->buf + n);

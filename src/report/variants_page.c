@@ -1,4 +1,4 @@
-/* Variants on a page: bars of their medians, and all of them in a table. */
+/* Variants on a page: bars of their medians, and tables. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "report/variants.h"
 #include "report/chart.h"
 
-#define MOST_BARS 40 /* of those that are sorted */
+#define MOST_BARS 40 /* of a sorted chart */
 
 int pen__variants_verdict(struct pen_text *t, const struct pen_kind *k,
 			  const struct pen_group *g, struct pen_err *err)
@@ -30,12 +30,12 @@ int pen__variants_verdict(struct pen_text *t, const struct pen_kind *k,
 
 /* ---- bars ---- */
 
-/* Cold is not warm; where names are compared, each has its own. */
+/* Cold and warm differ; with a versus, each name has a colour. */
 static double shade(const struct pen_variants *a, const struct pen_variant *m)
 {
 	size_t seen = 0, mine = 0;
 
-	if (a->kind->by) /* as good as the best, by the words before it */
+	if (a->kind->by) /* set by pen__rank() */
 		return m->alike ? 0.2 : 0.6;
 	if (!a->kind->versus.hero)
 		return pen__line_true(m->row, "cold") ? 0.7 : 0.3;
@@ -84,6 +84,44 @@ static void put_chart(struct pen_text *t, const struct pen_variants *a,
 
 /* ---- the table ---- */
 
+/* Opens a table; "#" marks columns of numbers. more: other columns, or NULL. */
+static void open_table(struct pen_text *t, const char *title,
+		       const struct pen_figure_column *c, size_t n,
+		       const char *const *more)
+{
+	char names[PEN_MOST_COLUMNS][56];
+	const char *name[PEN_MOST_COLUMNS + 4];
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(names[i], sizeof(names[i]), "%s%.47s",
+			 c[i].show ? "#" : "", c[i].title);
+		name[i] = names[i];
+	}
+	while (more && *more)
+		name[n++] = *more++;
+	name[n] = NULL;
+	pen__text_add(t, "<h3>%s</h3>\n", title);
+	pen__table_open(t, title, name);
+}
+
+/* True if the variants ran with settings, or if their content is known. */
+static bool any_settings(const struct pen_variants *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (pen__line_text(a->v[i].row, "settings")[0])
+			return true;
+	return false;
+}
+
+static bool any_content(const struct pen_variants *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (a->v[i].wrong[0] ||
+		    pen__line_text(a->v[i].row, "content_sum")[0])
+			return true;
+	return false;
+}
+
 static void put_row(struct pen_text *t, const struct pen_variants *a,
 		    const struct pen_variant *m)
 {
@@ -93,52 +131,40 @@ static void put_row(struct pen_text *t, const struct pen_variants *a,
 	for (size_t i = 0; i < a->ncolumns; i++) {
 		const struct pen_figure_column *c = &a->column[i];
 		struct pen_shown buf = { "" };
-		struct pen_range r;
+		const char *cell = pen__column_cell(a, m, c, &buf);
+		const struct pen_range r = pen__range_of(a, m, c->key);
 
-		if (!pen__column_has(a, c))
-			continue;
-		if (!c->show) {
-			pen__table_text(t, pen__column_cell(a, m, c, &buf));
-			continue;
-		}
-		r = pen__range_of(a, m, c->key);
-		(void)pen__column_cell(a, m, c, &buf);
-		pen__table_number(t,
-				  c->of == '<'	 ? r.low
-				  : c->of == '>' ? r.high
-						 : r.mid,
-				  buf);
+		if (c->show)
+			pen__table_number(t,
+					  c->of == '<'	 ? r.low
+					  : c->of == '>' ? r.high
+							 : r.mid,
+					  buf);
+		else
+			pen__table_text(t, cell);
 	}
 	snprintf(wrong, sizeof(wrong), "%s%s", m->n ? "WRONG: " : "", m->wrong);
 	pen__table_number(t, (double)m->n, pen__show_whole((double)m->n));
-	pen__table_text(t, pen__line_text(m->row, "settings"));
-	pen__table_text(t, m->wrong[0] ? wrong : proven ? "right" : "");
+	if (any_settings(a))
+		pen__table_text(t, pen__line_text(m->row, "settings"));
+	if (any_content(a))
+		pen__table_text(t, m->wrong[0] ? wrong
+				   : proven    ? "correct"
+					       : "");
 }
 
 static void put_table(struct pen_text *t, const struct pen_variants *a,
-		      size_t number)
+		      const char *id)
 {
-	char names[PEN_MOST_COLUMNS][56], id[32];
-	const char *name[PEN_MOST_COLUMNS + 4];
-	size_t n = 0;
+	const char *more[4] = { "#runs" };
+	size_t nmore = 1;
 
-	for (size_t i = 0; i < a->ncolumns; i++) {
-		const struct pen_figure_column *c = &a->column[i];
+	if (any_settings(a))
+		more[nmore++] = "~settings";
+	if (any_content(a))
+		more[nmore++] = "content";
 
-		if (!pen__column_has(a, c))
-			continue;
-		snprintf(names[n], sizeof(names[n]), "%s%s", c->show ? "#" : "",
-			 c->title);
-		name[n] = names[n];
-		n++;
-	}
-	name[n++] = "#runs";
-	name[n++] = "~settings";
-	name[n++] = "content";
-	name[n] = NULL;
-	snprintf(id, sizeof(id), "g%zu", number);
-	pen__text_add(t, "<h3>All variants</h3>\n");
-	pen__table_open(t, "All variants", name);
+	open_table(t, "All variants", a->column, a->ncolumns, more);
 	for (size_t i = 0; i < a->n; i++) {
 		pen__table_row(t, id, i);
 		put_row(t, a, pen__variant_at(a, i));
@@ -149,16 +175,19 @@ static void put_table(struct pen_text *t, const struct pen_variants *a,
 
 /* ---- all runs ---- */
 
-/* Of a run that delivered something else, neither times nor rates. */
+static double run_value(const struct pen_line *r, const char *key)
+{
+	return strcmp(key, "samples_per_s_rest") != 0 ? pen__line_number(r, key)
+						      : pen__line_rest(r);
+}
+
+/* A run that delivered unexpected samples has no times and rates. */
 static void put_run(struct pen_text *t, const struct pen_line *r, bool wrong,
 		    const struct pen_figure_column *c)
 {
 	const bool timed = c->show == pen__show_time ||
 			   c->show == pen__show_count;
-	const double v = wrong && timed ? NAN
-			 : strcmp(c->key, "samples_per_s_rest") != 0
-				 ? pen__line_number(r, c->key)
-				 : pen__line_rest(r);
+	const double v = wrong && timed ? NAN : run_value(r, c->key);
 
 	if (c->show)
 		pen__table_number(
@@ -166,28 +195,35 @@ static void put_run(struct pen_text *t, const struct pen_line *r, bool wrong,
 	else if (strcmp(c->key, "cache") != 0)
 		pen__table_text(t, pen__line_text(r, c->key));
 	else
-		pen__table_text(t, pen__line_true(r, "oom")    ? "out of memory"
-				   : pen__line_true(r, "cold") ? "cold"
-							       : "warm");
+		pen__table_text(t, pen__line_true(r, "oom")
+					   ? "out of memory"
+					   : pen__line_cache(r));
+}
+
+/* Drops the columns of figures that no run has. */
+static size_t drop_empty(const struct pen_group *g, struct pen_figure_column *c,
+			 size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		bool any = !c[k].show;
+
+		for (size_t i = 0; i < g->n && !any; i++)
+			any = !isnan(run_value(g->row[i], c[k].key));
+		if (any)
+			c[kept++] = c[k];
+	}
+	return kept;
 }
 
 static void put_runs(struct pen_text *t, const struct pen_variants *a,
-		     const struct pen_group *g)
+		     const struct pen_group *g, const char *id)
 {
 	struct pen_figure_column c[PEN_MOST_COLUMNS];
-	const size_t n = pen__columns_parse(a->kind->runs, c);
-	char names[PEN_MOST_COLUMNS][56], id[32];
-	const char *name[PEN_MOST_COLUMNS + 1];
+	const size_t n = drop_empty(g, c, pen__columns_parse(a->kind->runs, c));
 
-	for (size_t i = 0; i < n; i++) {
-		snprintf(names[i], sizeof(names[i]), "%s%.47s",
-			 c[i].show ? "#" : "", c[i].title);
-		name[i] = names[i];
-	}
-	name[n] = NULL;
-	snprintf(id, sizeof(id), "g%zu", g->number);
-	pen__text_add(t, "<h3>All runs</h3>\n");
-	pen__table_open(t, "All runs", name);
+	open_table(t, "All runs", c, n, NULL);
 	for (size_t i = 0; i < g->n; i++) {
 		size_t of = 0;
 
@@ -202,7 +238,7 @@ static void put_runs(struct pen_text *t, const struct pen_variants *a,
 	pen__table_close(t);
 }
 
-/* ---- all of it ---- */
+/* ---- everything ---- */
 
 int pen__variants_show(struct pen_text *t, const struct pen_kind *k,
 		       const struct pen_group *g, struct pen_err *err)
@@ -226,10 +262,11 @@ int pen__variants_show(struct pen_text *t, const struct pen_kind *k,
 	}
 	if (!rc && k->show)
 		rc = k->show(t, &a, g, err);
-	if (!rc && k->columns)
-		put_table(t, &a, g->number);
+	snprintf(id, sizeof(id), "g%zu", g->number);
 	if (!rc && k->runs)
-		put_runs(t, &a, g);
+		put_runs(t, &a, g, id);
+	else if (!rc && k->columns)
+		put_table(t, &a, id);
 	pen__free(b);
 	pen__variants_fini(&a);
 	return rc;

@@ -1,4 +1,4 @@
-/* Variants as plain text: the table of a terminal, and words. */
+/* Variants as plain text: the table and the summary. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "report/variants.h"
 
-#define MOST_LINES 20 /* of those that are sorted: the best of them */
+#define MOST_LINES 20 /* of a sorted table */
 
 /* ---- the table ---- */
 
@@ -21,7 +21,6 @@ size_t pen__columns_parse(const char *text, struct pen_figure_column *c)
 		const char *eq = memchr(text, '=', len);
 		const char *key = eq ? eq + 1 : text + lead;
 		const struct pen_measure *u;
-		char *width;
 
 		*c = (struct pen_figure_column){ .page_only = lead };
 		c->of = lead && *text != '+' ? *text : '\0';
@@ -33,11 +32,6 @@ size_t pen__columns_parse(const char *text, struct pen_figure_column *c)
 			 : c->of == '<' ? "lowest"
 			 : c->of == '>' ? "highest"
 					: c->key);
-		width = strchr(c->key, ':');
-		if (width) {
-			c->width = (int)strtol(width + 1, NULL, 10);
-			*width = '\0';
-		}
 		u = pen__measure_of(c->key);
 		c->show = u ? u->show : NULL;
 		text += len + (next ? 2 : 0);
@@ -45,13 +39,11 @@ size_t pen__columns_parse(const char *text, struct pen_figure_column *c)
 	return n;
 }
 
-bool pen__column_has(const struct pen_variants *a,
-		     const struct pen_figure_column *c)
+const char *pen__line_cache(const struct pen_line *r)
 {
-	for (size_t i = 0; c->show && i < a->n; i++)
-		if (!isnan(pen__median_of(a, &a->v[i], c->key)))
-			return true;
-	return !c->show;
+	if (pen__line_find(r, "cache"))
+		return pen__line_text(r, "cache");
+	return pen__line_true(r, "cold") ? "cold" : "warm";
 }
 
 const char *pen__column_cell(const struct pen_variants *a,
@@ -66,7 +58,8 @@ const char *pen__column_cell(const struct pen_variants *a,
 	if (!c->show && !strcmp(c->key, "group"))
 		return m->group;
 	if (!c->show)
-		return pen__line_text(m->row, c->key);
+		return strcmp(c->key, "cache") ? pen__line_text(m->row, c->key)
+					       : pen__line_cache(m->row);
 	r = pen__range_of(a, m, c->key);
 	*buf = !c->of	      ? pen__show_range(r, c->show)
 	       : isnan(r.mid) ? (struct pen_shown){ "-" }
@@ -74,7 +67,7 @@ const char *pen__column_cell(const struct pen_variants *a,
 	return buf->s;
 }
 
-/* Characters, as UTF-8 has them. */
+/* Characters of a UTF-8 string. */
 static size_t width(const char *s)
 {
 	size_t n = 0;
@@ -84,7 +77,7 @@ static size_t width(const char *s)
 	return n;
 }
 
-/* Of each column, 0: it is not shown; returns that of the table. */
+/* Width of each column, 0: hidden; returns the width of the table. */
 static size_t find_widths(const struct pen_variants *a, size_t *w)
 {
 	const struct pen_figure_column *c = a->column;
@@ -94,7 +87,7 @@ static size_t find_widths(const struct pen_variants *a, size_t *w)
 		struct pen_shown buf;
 
 		w[i] = 0;
-		if (c[i].page_only || !pen__column_has(a, &c[i]))
+		if (c[i].page_only)
 			continue;
 		w[i] = width(c[i].title);
 		for (size_t k = 0; k < a->n; k++) {
@@ -116,7 +109,7 @@ static void put_cell(struct pen_text *t, const char *s, size_t w, bool left)
 		      "");
 }
 
-/* Without the blanks behind a text that comes last. */
+/* Ends a line without trailing blanks. */
 static void end_line(struct pen_text *t)
 {
 	while (t->n && t->p[t->n - 1] == ' ')
@@ -124,7 +117,7 @@ static void end_line(struct pen_text *t)
 	pen__text_add(t, "\n");
 }
 
-/* Figures are none: why not. */
+/* Writes why a variant has no figures. */
 static bool put_wrong(struct pen_text *t, const struct pen_variant *m)
 {
 	if (m->wrong[0])
@@ -157,7 +150,7 @@ static void put_line(struct pen_text *t, const struct pen_variants *a,
 	end_line(t);
 }
 
-/* Where a line has no room for all: the names, then figures in lines below. */
+/* For narrow terminals: the names, then the figures on lines below. */
 static void put_folded(struct pen_text *t, const struct pen_variants *a,
 		       const struct pen_variant *m, const size_t *w,
 		       size_t most)
@@ -187,7 +180,7 @@ static void put_folded(struct pen_text *t, const struct pen_variants *a,
 		pen__text_add(t, "%s\n", not_cold(m) ? ", not cold" : "");
 }
 
-/* Of a kind with a versus, groups have lines of their own. */
+/* With a versus, each group has a heading. */
 void pen__variants_print(struct pen_text *t, const struct pen_variants *a,
 			 size_t most)
 {
@@ -220,10 +213,9 @@ void pen__variants_print(struct pen_text *t, const struct pen_variants *a,
 		pen__text_add(t, "  ... and %zu more\n", a->n - n);
 }
 
-/* ---- words ---- */
+/* ---- summary ---- */
 
-/* Settings that have no figures, and runs that were not what they are called;
- * what went wrong is told by whoever looks at it. */
+/* Settings without figures, and cold runs that were not cold. */
 static void put_notes(struct pen_text *t, const struct pen_variants *a)
 {
 	size_t oom = 0, warm = 0;
@@ -236,8 +228,8 @@ static void put_notes(struct pen_text *t, const struct pen_variants *a)
 			!(pen__line_number(a->row[i], "resident") < 0.05);
 	if (warm)
 		pen__text_add(t,
-			      "%zu %s not cold: the page cache could not be "
-			      "dropped.\n",
+			      "%zu %s not cold: the files could not be dropped "
+			      "from the page cache.\n",
 			      warm, warm == 1 ? "run was" : "runs were");
 	if (oom)
 		pen__text_add(t, "%s ran out of memory.\n",
@@ -287,8 +279,9 @@ static void put_others(struct pen_text *t, const struct pen_variants *a,
 		c = pen__change_of(a, hero, o, x->key);
 		if (!c.differs) {
 			pen__text_add(t, "%s (%s)",
-				      isnan(c.low) ? "ran too few times to tell"
-						   : "is alike",
+				      isnan(c.low)
+					      ? "has too few runs to compare"
+					      : "is equal within noise",
 				      pen__shown_of(a, o, x->key).s);
 			continue;
 		}
@@ -322,7 +315,7 @@ static void put_versus(struct pen_text *t, const struct pen_variants *a)
 	}
 }
 
-/* The most runs that any of them has. */
+/* The largest number of runs of a variant. */
 static size_t most_runs(const struct pen_variants *a)
 {
 	size_t most = 0;
@@ -336,8 +329,12 @@ static void put_outcome(struct pen_text *t, const struct pen_variants *a)
 {
 	const struct pen_ranking *best = a->kind->best;
 
-	for (; best->what; best++)
-		pen__put_best(t, a, best);
+	for (; best->what; best++) {
+		const struct pen_variant *m = pen__put_best(t, a, best);
+
+		if (m && best->also && !strcmp(best->also, "own_memory_bytes"))
+			pen__put_leanest(t, a, m);
+	}
 	if (a->kind->versus.hero)
 		put_versus(t, a);
 	if (a->kind->words)
@@ -350,24 +347,23 @@ void pen__variants_words(struct pen_text *t, const struct pen_variants *a)
 	const size_t runs = most_runs(a);
 
 	if (a->nwrong)
-		pen__text_add(t,
-			      "%zu of %zu variants did not deliver what "
-			      "they should have: their figures are not "
-			      "shown.\n",
-			      a->nwrong, a->n);
-	/* who is fastest of those left says nothing; who is compared with one
-	 * that is right, does */
+		pen__text_add(
+			t,
+			"%zu of %zu variants did not deliver the expected "
+			"samples; their figures are not shown.\n",
+			a->nwrong, a->n);
+	/* a ranking needs all variants; a comparison with one does not */
 	if (runs >= PEN_LEAST_RUNS && (!a->nwrong || k->versus.hero))
 		put_outcome(t, a);
 	else if (runs && runs < PEN_LEAST_RUNS &&
 		 (k->best->what || k->versus.hero || k->words))
-		pen__text_add(t,
-			      "Every setting ran %s: no conclusion is drawn. "
-			      "--repeats 3 or more tells differences from "
-			      "noise.\n",
-			      runs == 1 ? "once" : "at most twice");
+		pen__text_add(
+			t,
+			"Every setting ran %s: no conclusion is drawn. Use "
+			"--repeats 3 or more to tell differences from noise.\n",
+			runs == 1 ? "once" : "at most twice");
 	else if (!runs)
-		pen__text_add(t, "No run came to an end.\n");
+		pen__text_add(t, "No run finished.\n");
 	if (runs && !a->nwrong && k->facts)
 		k->facts(t, a);
 	put_notes(t, a);

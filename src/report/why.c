@@ -1,8 +1,8 @@
 /*
- * Why accelerators waited, of results that do not say it: earlier versions
- * named the stage that took most time, which is wrong where other processes
- * had the CPUs. Their figures tell less (nothing of what the kernel knows of
- * threads), so more often the answer is that it is not known.
+ * Computes the verdict of results that have none. Earlier versions named the
+ * stage that took most of the time, which is wrong if other processes used the
+ * CPUs. Their results contain fewer facts (none about the scheduling of
+ * threads), so the verdict is more often unknown.
  */
 #include <math.h>
 #include <stdio.h>
@@ -53,11 +53,11 @@ static void fill(const struct pen_doc *d, struct pen_facts *f)
 	v[PEN_THREADS_S] =
 		pen__doc_number(d, 0, "loader.threads") * v[PEN_SECONDS];
 	v[PEN_CPU_ROOM_S] = pen__doc_number(d, host, "cpus") * v[PEN_SECONDS];
-	/* the machine was watched for longer than that */
+	/* monitoring lasted longer than training */
 	watched = v[PEN_SECONDS] / pen__doc_number(d, 0, "watch.seconds");
 	v[PEN_PRESSURE_CPU_S] *= watched;
 	v[PEN_PRESSURE_MEMORY_S] *= watched;
-	/* decoding was counted as copying, and opening as reading */
+	/* older versions counted decoding as copying, and opening as reading */
 	if (isnan(v[PEN_DECODE_S]))
 		v[PEN_DECODE_S] = v[PEN_OPEN_S] = 0;
 	snprintf(f->store, sizeof(f->store), "%s",
@@ -85,7 +85,7 @@ void pen__run_why(struct pen_text *t, const struct pen_doc *d)
 				.s,
 			au < wanted ? floor(au * 10) / 10 : au);
 	if (n > 0 && au >= 0 && wanted > 0)
-		pen__text_add(t, " (wanted %.4g %%)", wanted);
+		pen__text_add(t, " (target %.4g %%)", wanted);
 	if (n > 0 && au >= 0)
 		pen__text_add(t, ". ");
 	pen__verdict_text(&why, t);

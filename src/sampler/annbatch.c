@@ -1,5 +1,5 @@
 /*
- * The shuffle of annbatch's loader, with its sizes: 32 chunks of 512 are mixed.
+ * The shuffle of annbatch's loader with its sizes: 32 chunks of 512 are mixed.
  */
 #include "sampler/blocks.h"
 
@@ -12,7 +12,8 @@ static const struct pen_opt options[] = {
 
 const struct pen_sampler_ops pen__sampler_annbatch = {
 	.name = "annbatch",
-	.help = "block shuffle of annbatch: 32 chunks of 512",
+	.help = "block shuffle with the defaults of annbatch: 32 chunks of 512 "
+		"samples",
 	.opts = options,
 	PEN_BLOCKS_OPS,
 };

@@ -1,19 +1,19 @@
 /*
- * All classes equally often, however many elements they have: for data where
- * some labels are rare. Positions go in rounds; a round draws every class once
- * in a random order. So the draw a class is at in round r is its r-th, and the
- * element is a function of the position with no counters kept: the elements of
- * a class come in the order of a keyed permutation, and again in that of the
- * next one when they are used up.
+ * All classes equally often, however many elements they have: for data with
+ * rare labels. Positions are grouped in rounds; a round draws every class once
+ * in a random order. So in round r a class is at its r-th draw, and the element
+ * is a function of the position, without counters: the elements of a class come
+ * in the order of a keyed permutation, and in that of the next one when they
+ * are used up.
  *
- * With chunk= neighbours are drawn together, in proportion to weights that make
- * all classes alike (drawn.h): they come equally often on average, not in every
- * round.
+ * With chunk= neighbours are drawn together, in proportion to weights that
+ * balance the classes (drawn.h): they come equally often on average, not in
+ * every round.
  *
- * Elements without a label are left out.
+ * Elements without a label are excluded.
  *
- * An epoch does not hold every element: big classes are cut, small ones
- * repeat. Who wants every element once wants another sampler.
+ * An epoch does not contain every element: large classes are cut, small ones
+ * repeat. Use another sampler if every element is needed once.
  */
 #include "sampler/drawn.h"
 
@@ -27,8 +27,8 @@ struct balanced {
 	uint64_t length;
 
 	uint64_t nclasses;
-	uint64_t *start;   /* of each class in members; one more at the end */
-	uint64_t *members; /* elements, class after class */
+	uint64_t *start;   /* of each class in members, and the end */
+	uint64_t *members; /* elements, class by class */
 
 	struct pen_perm round; /* order of classes, once ready */
 	uint64_t round_epoch, round_no;
@@ -42,12 +42,12 @@ static const struct pen_opt options[] = {
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct balanced, replacement),
 	  .dflt = "false",
-	  .help = "draw within a class independently each time" },
+	  .help = "draw independently within each class" },
 	{ .name = "length",
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct balanced, length),
 	  .dflt = "0",
-	  .help = "draws an epoch; 0 = as many as there are samples",
+	  .help = "draws per epoch (0 = number of samples)",
 	  .min = 0,
 	  .max = 1e18 },
 	PEN_DRAWN_OPTS(struct balanced),
@@ -68,7 +68,7 @@ static int by_label(const void *va, const void *vb)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* Those that have one, by label; returns how many. */
+/* Sorts the labelled elements by label; returns their number. */
 static uint64_t sort_labels(struct labelled *v, const int64_t *labels,
 			    uint64_t n, uint64_t *nclasses)
 {
@@ -127,10 +127,10 @@ static int balanced_open(struct pen_sampler *s, struct pen_err *err)
 	int ret;
 
 	if (!s->pop.labels)
-		return pen__fail(err, PEN_EINVAL, "balanced",
-				 "needs a label for every sample; give "
-				 "labels=FILE.npy, labels=field:NAME or "
-				 "labels=folder");
+		return pen__fail(
+			err, P_MISSING_SETTING, "balanced",
+			"needs a label for every sample; set labels=FILE.npy, "
+			"labels=field:NAME or labels=folder");
 	if (b->length)
 		s->length = b->length;
 	v = pen__alloc(s->pop.n, sizeof(*v));
@@ -142,8 +142,9 @@ static int balanced_open(struct pen_sampler *s, struct pen_err *err)
 	if (ret)
 		return pen__fail_nomem(err, "balanced", 0);
 	if (!have)
-		return pen__fail(err, PEN_EINVAL, "labels",
-				 "no sample has one: nothing can be drawn");
+		return pen__fail(
+			err, P_LABELS_DO_NOT_FIT, "labels",
+			"no sample has a label, so nothing can be drawn");
 	return b->drawn.chunk > 1 ? open_chunks(s, err) : 0;
 }
 
@@ -167,7 +168,7 @@ static void enter_round(struct balanced *b, uint64_t key, uint64_t epoch,
 	b->ready = true;
 }
 
-/* The draw of class c in a round: which of its members. */
+/* Which member of class c is drawn in a round. */
 static uint64_t draw(const struct balanced *b, uint64_t key, uint64_t c,
 		     uint64_t round)
 {
@@ -208,20 +209,14 @@ static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
 	return 0;
 }
 
-static uint64_t window_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
-{
-	(void)epoch;
-	return pen__drawn_end(s, pos);
-}
-
 const struct pen_sampler_ops pen__sampler_balanced = {
 	.name = "balanced",
-	.help = "all labels equally often, rare ones repeated",
+	.help = "every label equally often; rare ones are repeated",
 	.opts = options,
 	.repeats = true,
 	.priv_size = sizeof(struct balanced),
 	.open = balanced_open,
 	.close = balanced_close,
 	.ids = ids,
-	.window_end = window_end,
+	.window_end = pen__drawn_end,
 };

@@ -2,12 +2,12 @@
  * A shuffle that keeps reads long. Elements are cut into chunks of neighbours,
  * the chunks are shuffled, and each run of `chunks` of them is a block whose
  * rows are shuffled among themselves: what is planned together touches few,
- * whole chunks, yet neighbours in the order come from all over the data. Every
- * element comes exactly once an epoch.
+ * entire chunks, yet neighbours in the order come from all over the data. Every
+ * element comes exactly once per epoch.
  *
  * The last chunk may be short, and lands in any block. Where it lands is found
- * by inverting the permutation of chunks, so positions need no table; memory
- * is one number for each chunk of a block.
+ * by inverting the permutation of chunks, so positions need no table; memory is
+ * one number per chunk of a block.
  */
 #include "sampler/blocks.h"
 
@@ -20,7 +20,7 @@ static const struct pen_opt options[] = {
 	{ .name = NULL },
 };
 
-/* Chunks a block: as given, or as many as so many batches are. */
+/* Chunks per block: as set, or enough for the number of batches in `fetch`. */
 static uint64_t chunks_of(const struct pen_sampler *s)
 {
 	const struct pen_blocks *b = s->priv;
@@ -75,7 +75,7 @@ static void enter_epoch(struct pen_sampler *s, uint64_t epoch)
 	b->cur_ready = false;
 }
 
-/* Blocks behind the one with the short chunk start earlier by what it lacks. */
+/* Blocks after the one with the short chunk start earlier by what it lacks. */
 static uint64_t start_of(const struct pen_blocks *b, uint64_t i)
 {
 	const uint64_t full = i * b->chunk * b->per_block;
@@ -116,7 +116,8 @@ static void enter_block(struct pen_sampler *s, uint64_t i)
 	b->cur_ready = true;
 }
 
-/* Rows of the block to elements: rows count as if no chunk were short. */
+/* Converts rows of the block to elements: rows count as if no chunk were
+ * short. */
 static void to_elements(const struct pen_blocks *b, uint64_t *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -162,7 +163,8 @@ uint64_t pen__blocks_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
 	return b->start + b->rows.n;
 }
 
-/* Tables of the epoch at hand are the planner's: here only what open() set. */
+/* The tables of the current epoch belong to the planner: uses only what open()
+ * set. */
 bool pen__blocks_mixed(const struct pen_sampler *s, uint64_t epoch,
 		       uint64_t pos, uint64_t *start, uint64_t *end)
 {
@@ -185,7 +187,7 @@ bool pen__blocks_mixed(const struct pen_sampler *s, uint64_t epoch,
 
 const struct pen_sampler_ops pen__sampler_block = {
 	.name = "block",
-	.help = "shuffled chunks of neighbours, mixed within blocks",
+	.help = "shuffled chunks of neighbouring samples, mixed within blocks",
 	.opts = options,
 	PEN_BLOCKS_OPS,
 };

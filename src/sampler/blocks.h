@@ -1,6 +1,6 @@
 /*
- * The block shuffle, which block.c has and which other samplers are with other
- * defaults: each of them names itself, its options and where it comes from.
+ * The block shuffle, implemented in block.c. Other samplers are the same with
+ * other defaults: each defines its name, its options and where it comes from.
  */
 #ifndef PEN_SAMPLER_BLOCKS_H
 #define PEN_SAMPLER_BLOCKS_H
@@ -12,21 +12,21 @@ struct pen_blocks {
 	uint64_t opt_chunk, opt_chunks, opt_fetch;
 	bool mix;
 
-	uint64_t chunk, per_block; /* elements a chunk, chunks a block */
+	uint64_t chunk, per_block; /* elements per chunk, chunks per block */
 	uint64_t nchunks;
-	uint64_t missing; /* elements the last chunk falls short of */
-	uint64_t *held;	  /* the chunks of the block at hand */
+	uint64_t missing; /* elements missing from the last chunk */
+	uint64_t *held;	  /* the chunks of the current block */
 
-	uint64_t epoch; /* of what follows, once ready */
+	uint64_t epoch; /* of the following, once ready */
 	bool ready;
 	struct pen_perm chunks;
 	uint64_t short_slot; /* where the last chunk lands */
 
-	uint64_t cur; /* the block at hand, once cur_ready */
+	uint64_t cur; /* the current block, once cur_ready */
 	bool cur_ready;
 	struct pen_perm rows;
 	uint64_t start;	    /* its first position */
-	uint64_t short_row; /* its first row behind a short chunk */
+	uint64_t short_row; /* its first row after a short chunk */
 };
 
 /* Options; the defaults as a user would write them. */
@@ -34,15 +34,16 @@ struct pen_blocks {
 	{                                                                      \
 		.name = "chunk", .type = PEN_OPT_COUNT,                        \
 		.off = offsetof(struct pen_blocks, opt_chunk),                 \
-		.dflt = samples, .help = "neighbouring samples kept together", \
+		.dflt = samples,                                               \
+		.help = "number of neighbouring samples kept together",        \
 		.min = 1, .max = 1e18                                          \
 	}
 #define PEN_BLOCKS_CHUNKS(count)                                               \
 	{                                                                      \
 		.name = "chunks", .type = PEN_OPT_COUNT,                       \
 		.off = offsetof(struct pen_blocks, opt_chunks), .dflt = count, \
-		.help = "chunks whose samples are mixed with one another",     \
-		.min = 1, .max = 1e18                                          \
+		.help = "number of chunks mixed with one another", .min = 1,   \
+		.max = 1e18                                                    \
 	}
 #define PEN_BLOCKS_MIX                                                         \
 	{                                                                      \

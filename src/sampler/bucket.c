@@ -1,14 +1,14 @@
 /*
- * Batches of about one length, in random order: a global shuffle; then windows
- * of some batches, each sorted by length and cut into batches, and these
- * shuffled. What padding costs falls to what lengths differ within a batch, at
- * the price of samples of like length coming together.
+ * Batches of similar length, in random order: a global shuffle; then windows of
+ * some batches, each sorted by length and cut into batches, which are shuffled.
+ * The cost of padding drops to the differences of length within a batch, at the
+ * price of samples of similar length coming together.
  *
- * Every element comes exactly once an epoch. What is left over when a window is
- * cut has any length, and comes last, so that batches begin where they should.
- * The order depends on the size of batches, and not on the number of ranks;
- * `together` keeps batches of like length next to one another, for ranks that
- * wait for the longest. Memory is some numbers for each element of a window.
+ * Every element comes exactly once per epoch. What is left over when a window
+ * is cut has any length, and comes last, so that batches start where they
+ * should. The order depends on the batch size, not on the number of ranks;
+ * `together` keeps batches of similar length next to one another, for ranks
+ * that wait for the longest. Memory is some numbers per element of a window.
  */
 #include "sampler/sampler.h"
 
@@ -30,11 +30,11 @@ struct bucket {
 
 	uint64_t size; /* elements of a window */
 	uint64_t *id, *key, *out;
-	struct run *run; /* batches as they were cut */
-	uint32_t *start; /* of them as they come, and where the last ends */
+	struct run *run; /* batches in the order they were cut */
+	uint32_t *start; /* of batches as they come, and the end of the last */
 	uint32_t nbatches;
 
-	uint64_t epoch, cur; /* what is at hand, once ready */
+	uint64_t epoch, cur; /* the current window, once ready */
 	bool ready;
 	struct pen_perm perm; /* of the epoch */
 };
@@ -44,14 +44,15 @@ static const struct pen_opt options[] = {
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct bucket, window),
 	  .dflt = "100",
-	  .help = "batches whose samples are sorted by length",
+	  .help = "number of batches sorted by length together",
 	  .min = 1,
 	  .max = 1e9 },
 	{ .name = "together",
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct bucket, together),
 	  .dflt = "1",
-	  .help = "batches of like length one after another: as many as ranks",
+	  .help = "number of batches of similar length in a row (the number of "
+		  "ranks)",
 	  .min = 1,
 	  .max = 1e9 },
 	{ .name = NULL },
@@ -74,8 +75,8 @@ static int bucket_open(struct pen_sampler *s, struct pen_err *err)
 	struct bucket *b = s->priv;
 
 	if (!s->pop.lengths)
-		return pen__fail(err, PEN_EINVAL, "bucket",
-				 "sorts by length: give lengths=");
+		return pen__fail(err, P_MISSING_SETTING, "bucket",
+				 "sorts by length; set lengths=");
 	if (!s->pop.batch)
 		s->pop.batch = 1;
 	if (b->window % b->together)
@@ -84,9 +85,9 @@ static int bucket_open(struct pen_sampler *s, struct pen_err *err)
 	if (b->size > s->pop.n)
 		b->size = s->pop.n;
 	if (b->size > MOST)
-		return pen__fail(err, PEN_EINVAL, "window",
-				 "%llu samples are more than can be sorted at "
-				 "once: lower it",
+		return pen__fail(err, P_BAD_VALUE, "window",
+				 "a window of %llu samples is too large to "
+				 "sort; lower it",
 				 (unsigned long long)b->size);
 	b->id = pen__alloc(b->size, sizeof(*b->id));
 	b->key = pen__alloc(b->size, sizeof(*b->key));
@@ -110,7 +111,7 @@ static void bucket_close(struct pen_sampler *s)
 	pen__free(b->start);
 }
 
-/* Where the batch ends that begins there: sorted, the last is the longest. */
+/* End of the batch that starts at `from`: sorted, the last is the longest. */
 static uint32_t run_end(const struct pen_sampler *s, uint32_t from, uint32_t n)
 {
 	const struct pen_population *p = &s->pop;
@@ -130,8 +131,8 @@ static uint32_t run_end(const struct pen_sampler *s, uint32_t from, uint32_t n)
 	return i;
 }
 
-/* Cuts the sorted window into batches; *rest is what no whole one is left for,
- * from anywhere among them. Returns how many there are. */
+/* Cuts the sorted window into batches; *rest is what does not fill a batch,
+ * from a random place among them. Returns the number of batches. */
 static uint32_t cut_runs(const struct pen_sampler *s, uint32_t n, uint64_t key,
 			 struct run *rest)
 {
@@ -169,7 +170,7 @@ static void put(struct bucket *b, const struct run *r)
 	b->start[++b->nbatches] = to + r->n;
 }
 
-/* Groups of batches shuffled, then what makes no group, then the rest. */
+/* Shuffled groups of batches, then batches without a group, then the rest. */
 static void put_all(struct bucket *b, uint32_t runs, const struct run *rest,
 		    uint64_t key)
 {
@@ -234,7 +235,7 @@ static int bucket_ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos,
 	return 0;
 }
 
-/* Batches begin in order: a search. */
+/* Batches start in ascending order: binary search. */
 static uint64_t bucket_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
 {
 	const struct bucket *b = s->priv;
@@ -256,7 +257,7 @@ static uint64_t bucket_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
 
 const struct pen_sampler_ops pen__sampler_bucket = {
 	.name = "bucket",
-	.help = "shuffled batches of samples of about one length",
+	.help = "shuffled batches of samples of similar length",
 	.opts = options,
 	.priv_size = sizeof(struct bucket),
 	.by_length = true,

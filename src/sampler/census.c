@@ -1,10 +1,10 @@
 /*
- * The shuffle of the CELLxGENE Census data loader, with its sizes: chunks of 64
- * cells are shuffled over the whole epoch, 2,000 of them are mixed, batches are
- * cut across the borders of blocks, and ranks share what was shuffled. Two
- * things differ on purpose: the order does not depend on how many ranks or
- * threads there are, and where the number of cells is not a multiple of 64, one
- * chunk is short instead of many by one.
+ * The shuffle of the CELLxGENE Census data loader with its sizes: chunks of 64
+ * cells are shuffled over the entire epoch, 2,000 of them are mixed, batches
+ * are cut across the borders of blocks, and ranks share what was shuffled. Two
+ * differences are on purpose: the order does not depend on the number of ranks
+ * or threads, and if the number of cells is not a multiple of 64, one chunk is
+ * short instead of many by one.
  */
 #include "sampler/blocks.h"
 
@@ -17,7 +17,8 @@ static const struct pen_opt options[] = {
 
 const struct pen_sampler_ops pen__sampler_census = {
 	.name = "census",
-	.help = "block shuffle of CELLxGENE Census: 2,000 chunks of 64",
+	.help = "block shuffle with the defaults of CELLxGENE Census: 2,000 "
+		"chunks of 64 samples",
 	.opts = options,
 	PEN_BLOCKS_OPS,
 };

@@ -1,4 +1,4 @@
-/* See drawn.h. Memory is a number a sample, and two a chunk. */
+/* See drawn.h. Memory is one number per sample, and two per chunk. */
 #include "sampler/drawn.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ void pen__drawn_fini(struct pen_drawn *d)
 	pen__free(d->sum);
 }
 
-/* The first of the chunk whose sum is above `at`. */
+/* The first element of the chunk whose cumulative weight exceeds `at`. */
 static uint64_t search(const struct pen_drawn *d, uint64_t lo, uint64_t end,
 		       double at)
 {
@@ -74,7 +74,7 @@ static uint64_t pick(const struct pen_drawn *d, uint64_t n, uint64_t key,
 	const double sum = d->sum[end - 1];
 	double at = ((double)slot + u) / (double)d->chunk * sum;
 
-	/* rounding must not lead behind the last that has a weight */
+	/* rounding must not lead past the last element with a weight */
 	if (at >= sum)
 		at = nextafter(sum, 0);
 	return search(d, first, end, at);
@@ -110,9 +110,10 @@ void pen__drawn_ids(struct pen_drawn *d, const struct pen_sampler *s,
 	}
 }
 
-uint64_t pen__drawn_end(const struct pen_sampler *s, uint64_t pos)
+uint64_t pen__drawn_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
 {
 	const uint64_t end = (pos / s->window + 1) * s->window;
 
+	(void)epoch;
 	return end < s->length ? end : s->length;
 }

@@ -1,7 +1,7 @@
 /*
- * Opening and closing samplers: finds the table, fills the options, sets what
- * every sampler starts from. open() of an implementation that fails need not
- * clean up: private memory starts as zeroes and close() is called on it.
+ * Opening and closing samplers: finds the table, fills the options, sets the
+ * common members. An open() that fails need not clean up: private memory starts
+ * as zeroes and close() is called on it.
  */
 #include "sampler/sampler.h"
 
@@ -37,10 +37,10 @@ static int fail_unknown(const char *name, struct pen_err *err)
 	}
 	near = pen__nearest(name, names);
 	if (near)
-		return pen__fail(err, PEN_EINVAL, name,
+		return pen__fail(err, P_UNKNOWN_NAME, name,
 				 "unknown sampler; did you mean '%s'?", near);
-	return pen__fail(err, PEN_EINVAL, name,
-			 "unknown sampler; there are: %s", list);
+	return pen__fail(err, P_UNKNOWN_NAME, name,
+			 "unknown sampler; choose from: %s", list);
 }
 
 static void free_sampler(struct pen_sampler *s)
@@ -103,7 +103,7 @@ int pen__sampler_open(struct pen_sampler **out, const char *name,
 		return fail_unknown(name, err);
 	/* below 2^62 no sum or product of a few counts can overflow */
 	if (!pop->n || pop->n >= (uint64_t)1 << 62)
-		return pen__fail(err, PEN_EINVAL, name,
+		return pen__fail(err, P_BAD_VALUE, name,
 				 "cannot draw from %llu samples",
 				 (unsigned long long)pop->n);
 	s = make(ops);

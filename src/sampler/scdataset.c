@@ -1,7 +1,7 @@
 /*
- * The block shuffling of scDataset, with the sizes its authors recommend:
- * chunks of 16, mixed over 256 batches. So the order depends on the batch size,
- * and a saved state fits that one only, unless `chunks` is given.
+ * The block shuffling of scDataset with the sizes its authors recommend: chunks
+ * of 16, mixed over 256 batches. So the order depends on the batch size, and a
+ * saved state fits only that size, unless `chunks` is set.
  */
 #include "sampler/blocks.h"
 
@@ -11,14 +11,15 @@ static const struct pen_opt options[] = {
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct pen_blocks, opt_fetch),
 	  .dflt = "256",
-	  .help = "batches whose samples are mixed with one another",
+	  .help = "number of batches mixed with one another",
 	  .min = 1,
 	  .max = 1e18 },
 	{ .name = "chunks",
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct pen_blocks, opt_chunks),
 	  .dflt = "0",
-	  .help = "chunks mixed, whatever the batch size; 0 = by fetch",
+	  .help = "number of chunks mixed with one another, whatever the batch "
+		  "size (0 = set by fetch)",
 	  .min = 0,
 	  .max = 1e18 },
 	PEN_BLOCKS_MIX,
@@ -27,7 +28,8 @@ static const struct pen_opt options[] = {
 
 const struct pen_sampler_ops pen__sampler_scdataset = {
 	.name = "scdataset",
-	.help = "block shuffle of scDataset: chunks of 16, over 256 batches",
+	.help = "block shuffle with the defaults of scDataset: chunks of 16 "
+		"samples, 256 batches",
 	.opts = options,
 	PEN_BLOCKS_OPS,
 };

@@ -1,6 +1,6 @@
 /*
  * The order of the data itself, every epoch. The fastest for most stores, and
- * the one to measure others against; it does not shuffle anything.
+ * the baseline for others; it does not shuffle.
  */
 #include "sampler/sampler.h"
 
@@ -17,7 +17,7 @@ static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
 
 const struct pen_sampler_ops pen__sampler_sequential = {
 	.name = "sequential",
-	.help = "in the order of the data",
+	.help = "the order of the data",
 	.in_order = true,
 	.ids = ids,
 };

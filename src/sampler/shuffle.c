@@ -1,7 +1,7 @@
 /*
- * A global shuffle, another one every epoch, in O(1) memory: position i holds
+ * A global shuffle, different in every epoch, in O(1) memory: position i holds
  * at(i) of a permutation keyed by (seed, epoch). Every sample comes exactly
- * once an epoch. It has no regard for where samples lie; see block for that.
+ * once per epoch. It ignores where samples are stored; see block for that.
  */
 #include "sampler/sampler.h"
 
@@ -40,7 +40,7 @@ static bool mixed(const struct pen_sampler *s, uint64_t epoch, uint64_t pos,
 
 const struct pen_sampler_ops pen__sampler_shuffle = {
 	.name = "shuffle",
-	.help = "all samples in random order, another every epoch",
+	.help = "all samples in random order, new in every epoch",
 	.priv_size = sizeof(struct shuffle),
 	.ids = ids,
 	.mixed = mixed,

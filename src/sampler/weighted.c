@@ -1,14 +1,15 @@
 /*
  * Draws in proportion to given weights.
  *
- * With replacement every position is a draw of its own, or, with chunk=, of
- * neighbours together (drawn.h). Without, an epoch is the order in which
- * elements arrive when element i arrives at an exponential time of rate
+ * With replacement every position is a separate draw or, with chunk=,
+ * neighbours are drawn together (drawn.h). Without, an epoch is the order in
+ * which elements arrive if element i arrives at an exponential time of rate
  * weight[i] (Efraimidis and Spirakis): each is drawn at most once, and the
- * first draws are distributed as successive draws by weight. That takes a sort
- * an epoch.
+ * first draws are distributed as successive draws by weight. That takes one
+ * sort per epoch.
  *
- * Weights that are negative, infinite or not numbers are refused, not mended.
+ * Weights that are negative, infinite or not numbers are rejected, not
+ * corrected.
  */
 #include "sampler/drawn.h"
 
@@ -28,11 +29,11 @@ struct weighted {
 	bool replacement;
 	uint64_t length;
 
-	double largest; /* weights are used relative to it: no overflow */
+	double largest; /* weights are relative to it: no overflow */
 	uint64_t npositive;
 	struct pen_alias alias; /* with replacement */
-	struct pen_drawn drawn; /* the same, of chunks */
-	struct arrival *order;	/* without: npositive of them */
+	struct pen_drawn drawn; /* the same, for chunks */
+	struct arrival *order;	/* without replacement: npositive of them */
 	uint64_t epoch;		/* of order, once ready */
 	bool ready;
 };
@@ -42,12 +43,12 @@ static const struct pen_opt options[] = {
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct weighted, replacement),
 	  .dflt = "true",
-	  .help = "a sample may come more than once an epoch" },
+	  .help = "a sample may be drawn more than once per epoch" },
 	{ .name = "length",
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct weighted, length),
 	  .dflt = "0",
-	  .help = "draws an epoch; 0 = as many as there are samples",
+	  .help = "draws per epoch (0 = number of samples)",
 	  .min = 0,
 	  .max = 1e18 },
 	PEN_DRAWN_OPTS(struct weighted),
@@ -59,16 +60,16 @@ static int check_weights(struct pen_sampler *s, struct pen_err *err)
 	struct weighted *w = s->priv;
 
 	if (!s->pop.weights)
-		return pen__fail(err, PEN_EINVAL, "weighted",
-				 "needs a weight for every sample; give "
+		return pen__fail(err, P_MISSING_SETTING, "weighted",
+				 "needs a weight for every sample; set "
 				 "weights=FILE.npy, weights=field:NAME or "
 				 "weights=inverse:NAME");
 	for (uint64_t i = 0; i < s->pop.n; i++) {
 		const double v = s->pop.weights[i];
 
 		if (!(v >= 0) || isinf(v))
-			return pen__fail(err, PEN_EINVAL, "weights",
-					 "weight %llu is %g; weights are "
+			return pen__fail(err, P_LABELS_DO_NOT_FIT, "weights",
+					 "weight %llu is %g; weights must be "
 					 "finite and not negative",
 					 (unsigned long long)i, v);
 		if (v > w->largest)
@@ -76,8 +77,8 @@ static int check_weights(struct pen_sampler *s, struct pen_err *err)
 		w->npositive += v > 0;
 	}
 	if (!w->npositive)
-		return pen__fail(err, PEN_EINVAL, "weights",
-				 "all weights are 0: nothing can be drawn");
+		return pen__fail(err, P_LABELS_DO_NOT_FIT, "weights",
+				 "all weights are 0, so nothing can be drawn");
 	return 0;
 }
 
@@ -104,16 +105,15 @@ static int weighted_open(struct pen_sampler *s, struct pen_err *err)
 	if (w->replacement)
 		return open_with(s, err);
 	if (w->drawn.chunk > 1)
-		return pen__fail(
-			err, PEN_EINVAL, "chunk",
-			"chunks are drawn with replacement: leave out "
-			"sampler.replacement=false, or sampler.chunk=");
+		return pen__fail(err, P_CONFLICT, "chunk",
+				 "chunks are drawn with replacement; omit "
+				 "sampler.replacement=false or sampler.chunk=");
 	if (!w->length)
 		s->length = w->npositive;
 	if (s->length > w->npositive)
-		return pen__fail(err, PEN_EINVAL, "length",
-				 "%s without replacement, but %s with a weight "
-				 "above 0",
+		return pen__fail(err, P_TOO_FEW_SAMPLES, "length",
+				 "%s without replacement, but only %s with a "
+				 "weight above 0",
 				 pen__show_counted(s->length, "draw").s,
 				 pen__show_counted(w->npositive, "sample").s);
 	w->order = pen__alloc(w->npositive, sizeof(*w->order));
@@ -184,15 +184,9 @@ static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
 	return 0;
 }
 
-static uint64_t window_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
-{
-	(void)epoch;
-	return pen__drawn_end(s, pos);
-}
-
 const struct pen_sampler_ops pen__sampler_weighted = {
 	.name = "weighted",
-	.help = "drawn in proportion to given weights",
+	.help = "samples drawn in proportion to weights=",
 	.opts = options,
 	.repeats = true,
 	.priv_size = sizeof(struct weighted),
@@ -200,5 +194,5 @@ const struct pen_sampler_ops pen__sampler_weighted = {
 	.open = weighted_open,
 	.close = weighted_close,
 	.ids = ids,
-	.window_end = window_end,
+	.window_end = pen__drawn_end,
 };

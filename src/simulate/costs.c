@@ -1,15 +1,15 @@
 /*
- * What a batch takes, by formulas; and which of the shared things can be what
- * one waits for at all. Those that cannot are counted and not simulated, which
- * changes nothing but how long it takes:
+ * The cost of a batch, by formulas, and which shared resources can limit it at
+ * all. Resources that cannot are only counted, not simulated, which changes
+ * nothing but the run time of the simulation:
  *
- *	cores   where there is one for every thread there is
- *	card    of a node that answers: its threads send no faster than they
- *		work, so what they slow down by is known from how many of them
- *		are at work
+ *	cores   if every thread has its own
+ *	card    the network card of an answering node: its threads send no
+ *		faster than they work, so the number of busy threads determines
+ *		the slowdown
  *
- * And where answering threads are never slowed down, when a request is answered
- * is known when it comes.
+ * If answering threads are never slowed down, the completion time of a request
+ * is known on arrival.
  */
 #include <math.h>
 
@@ -35,7 +35,7 @@ static double held(const struct pen_sim *m, const struct pen_sim_plan *p)
 	return m->cache_bytes > 0 && room < data ? room / data : 1;
 }
 
-/* So many samples are read from the storage. */
+/* Adds n samples read from storage. */
 static void add_reads(const struct pen_sim *m, double n, struct pen_sim_cost *c)
 {
 	const double bytes = n * m->sample_bytes;
@@ -55,8 +55,8 @@ static void add_reads(const struct pen_sim *m, double n, struct pen_sim_cost *c)
 	c->copied += bytes;
 }
 
-/* So many go to owners or come from them. A request is waited for by as many
- * threads as the batch has. */
+/* Adds n samples sent to or received from their owners. As many threads wait
+ * for a request as work on the batch. */
 static void add_peers(const struct pen_sim *m, const struct pen_sim_plan *p,
 		      double n, struct pen_sim_cost *c)
 {
@@ -67,7 +67,7 @@ static void add_peers(const struct pen_sim *m, const struct pen_sim_plan *p,
 	c->cpu += n * m->cpu_ask;
 	c->ask += p->abreast * 2 * m->net_latency;
 	c->peer[PEN_SIM_SERVE] = n * m->cpu_serve / p->fan;
-	c->copied += 2 * c->net; /* at both ends, and all do so alike */
+	c->copied += 2 * c->net; /* at both ends, equally on all nodes */
 }
 
 static void set_costs(const struct pen_sim *m, struct pen_sim_plan *p)
@@ -79,7 +79,7 @@ static void set_costs(const struct pen_sim *m, struct pen_sim_plan *p)
 
 	add_reads(m, n, c);
 	add_peers(m, p, away, c);
-	/* all nodes put alike: as much as goes out comes in */
+	/* all nodes put equally: as much goes out as comes in */
 	c->own[PEN_SIM_OUT] = c->net;
 	c->own[PEN_SIM_IN] += c->net;
 	if (ddict) {
@@ -93,13 +93,13 @@ static void set_costs(const struct pen_sim *m, struct pen_sim_plan *p)
 		w->sent = w->net;
 	else if (w->peers)
 		w->peer[PEN_SIM_OUT] = w->net / p->fan;
-	/* the page cache has files, the dictionary has samples */
+	/* the page cache stores files, the dictionary samples */
 	w->cpu += (cached - away) * (ddict ? m->cpu_hit : m->cpu_load);
 	w->memory = (cached - away) * m->sample_bytes;
 	w->copied += w->memory;
 }
 
-/* How many batches of a rank are under way. */
+/* The number of batches of a rank in progress. */
 static void set_counts(const struct pen_sim *m, struct pen_sim_plan *p)
 {
 	uint64_t n = m->at_once, owners = m->ranks * (m->nodes - 1);
@@ -108,14 +108,14 @@ static void set_counts(const struct pen_sim *m, struct pen_sim_plan *p)
 	p->fan = (uint32_t)smaller(smaller(m->fan, owners), m->batch);
 	p->evenly = p->fan < m->batch;
 	p->abreast = (double)smaller(m->threads, m->batch);
-	/* all threads work on the next batch, unless it is too small */
+	/* all threads work on the next batch unless it is too small */
 	if (!n)
 		n = (m->threads + m->batch - 1) / m->batch;
 	p->at_once = (uint32_t)smaller(n, MOST_SLOTS);
 	p->usual = fmin(p->abreast, (double)m->threads / p->at_once);
 	p->slots = (uint32_t)smaller(m->ahead, MOST_SLOTS);
-	/* threads that wait for what they read have so many in hand, and the
-	 * next one when they come to the end of a batch */
+	/* with synchronous reads, threads hold this many batches, plus the next
+	 * one when they reach the end of a batch */
 	p->flying = MOST_SLOTS;
 	if (m->depth == 1 || m->cache == PEN_SIM_DDICT)
 		p->flying = (uint32_t)smaller(

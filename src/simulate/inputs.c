@@ -1,5 +1,4 @@
-/* What a simulation is asked for, before anything is made of it; and what its
- * result says. */
+/* Checks the inputs of a simulation and names the limit in its result. */
 #include <math.h>
 
 #include "simulate/simulate_int.h"
@@ -11,7 +10,8 @@ static int check_count(const char *name, uint64_t n, uint64_t most,
 {
 	if (n >= 1 && n <= most)
 		return 0;
-	return pen__fail(err, PEN_EINVAL, name, "%llu is not from 1 to %llu",
+	return pen__fail(err, P_BAD_VALUE, name,
+			 "%llu is out of range; use 1 to %llu",
 			 (unsigned long long)n, (unsigned long long)most);
 }
 
@@ -40,16 +40,16 @@ static int check_counts(const struct pen_sim *m, struct pen_err *err)
 	}
 	if (m->nodes * m->ranks > PEN_SIM_MOST_RANKS)
 		return pen__fail(
-			err, PEN_EINVAL, "nodes x ranks",
-			"%s, and at most %s can be simulated",
+			err, P_BAD_VALUE, "nodes x ranks",
+			"%s are too many; at most %s can be simulated",
 			pen__show_counted(m->nodes * m->ranks, "accelerator").s,
 			pen__show_grouped(PEN_SIM_MOST_RANKS).s);
 	if ((double)(m->nodes * m->ranks) * (double)m->steps *
 		    (double)m->epochs >
 	    PEN_SIM_MOST_BATCHES)
-		return pen__fail(err, PEN_EINVAL, "steps",
-				 "more than %.0e batches: simulate fewer "
-				 "steps or epochs (steps=1000)",
+		return pen__fail(err, P_BAD_VALUE, "steps",
+				 "more than %.0e batches; simulate fewer steps "
+				 "or epochs (steps=1000)",
 				 PEN_SIM_MOST_BATCHES);
 	return 0;
 }
@@ -73,27 +73,28 @@ static int check_numbers(const struct pen_sim *m, struct pen_err *err)
 		{ "cpu_serve", m->cpu_serve, 1e6 },
 		{ "storage", m->storage_rate, 1e18 },
 		{ "client", m->client_rate, 1e18 },
-		{ "storage's latency", m->storage_latency, 1e6 },
+		{ "storage latency", m->storage_latency, 1e6 },
 		{ "reads", m->reads, 1e6 },
 		{ "network", m->net_rate, 1e18 },
-		{ "network's latency", m->net_latency, 1e6 },
+		{ "network latency", m->net_latency, 1e6 },
 		{ "memory", m->cache_bytes, 1e18 },
 	};
 
 	for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++)
 		if (!(v[i].x >= 0 && v[i].x <= v[i].most))
-			return pen__fail(err, PEN_EINVAL, v[i].name,
-					 "%g is not from 0 to %g", v[i].x,
-					 v[i].most);
+			return pen__fail(err, P_BAD_VALUE, v[i].name,
+					 "%g is out of range; use 0 to %g",
+					 v[i].x, v[i].most);
 	if (!(m->spread >= 1 && m->spread <= 1e6))
-		return pen__fail(err, PEN_EINVAL, "spread",
-				 "%g is not from 1 (none) to 1e6", m->spread);
+		return pen__fail(err, P_BAD_VALUE, "spread",
+				 "%g is out of range; use 1 (no spread) to 1e6",
+				 m->spread);
 	if (!(m->cores > 0))
-		return pen__fail(err, PEN_EINVAL, "cores",
-				 "a node has to have some");
+		return pen__fail(err, P_BAD_VALUE, "cores",
+				 "a node needs at least a fraction of a core");
 	if (m->cache < PEN_SIM_NONE || m->cache > PEN_SIM_LOCAL)
-		return pen__fail(err, PEN_EINVAL, "cache", "%d is none of them",
-				 m->cache);
+		return pen__fail(err, P_BAD_VALUE, "cache",
+				 "%d is not a known cache", m->cache);
 	return 0;
 }
 
@@ -115,7 +116,7 @@ enum pen_sim_limit pen__sim_limit(const struct pen_sim_epoch *e)
 	for (unsigned i = 1; i < PEN_SIM_NPARTS; i++)
 		if (e->busy[i] > e->busy[most])
 			most = i;
-	/* what works most of the time is the one the others wait for */
+	/* the part that is busy most of the time is the one others wait for */
 	if (e->busy[most] >= 0.8 || e->busy[most] > e->utilisation)
 		return (enum pen_sim_limit)most;
 	return e->waiting > e->data ? PEN_SIM_BY_WAITING : PEN_SIM_BY_LATENCY;

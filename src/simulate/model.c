@@ -1,14 +1,13 @@
 /*
- * The model: ranks that take a batch, compute and meet; loaders that keep some
- * batches ahead of them; a batch is a few stages, each over when all of its
- * parts were served.
+ * The model: ranks take a batch, compute and synchronise; loaders prefetch
+ * batches for them. A batch passes through stages; a stage ends when all of its
+ * parts are served.
  *
- *	ask    latency, for which threads wait (unless reads are in flight)
- *	move   bytes through storage and network cards, answers of owners
- *	work   threads of the rank, cores and memory of the node
+ *	ask    latency, during which threads wait (unless reads are
+ *asynchronous) move   bytes through storage and network cards, answers of
+ *owners work   threads of the rank, cores and memory of the node
  *
- * Whatever is drawn depends on (seed, rank, batch) and not on the order of
- * events.
+ * Random draws depend on (seed, rank, batch), not on the order of events.
  */
 #include <math.h>
 #include <string.h>
@@ -19,27 +18,29 @@
 #include "simulate/simulate_int.h"
 
 #define TICK 65536  /* events */
-#define MOST_FAN 64 /* as inputs.c has it */
+#define MOST_FAN 64 /* as checked in inputs.c */
 
 enum { ASK, MOVE, WORK, DONE };
 
 struct job {
 	uint64_t batch;
-	double factor; /* of what it costs in time */
+	double factor; /* multiplies its cost in time */
 	uint32_t rank;
-	uint16_t left; /* parts */
+	uint16_t left; /* parts not yet served */
 	uint8_t stage;
-	bool parked; /* it was, before it worked */
+	bool parked; /* it waited for threads before WORK */
 };
 
 struct rank {
-	/* batches: begun, there in order, taken */
+	/* batches: started, ready in order, taken */
 	uint64_t asked, ready, taken;
-	uint64_t done;	 /* slots of batches that came before their turn */
-	uint64_t parked; /* of those that are fetched, and wait for threads */
-	uint64_t key;	 /* of its draws */
-	double since;	 /* it does what it does */
-	uint16_t fetching, working, flying; /* batches, the last: all */
+	uint64_t done; /* slots of batches that are complete ahead of their turn
+			*/
+	uint64_t parked; /* slots of batches that are fetched and wait for
+			    threads */
+	uint64_t key;	 /* of its random draws */
+	double since;	 /* start of its current state */
+	uint16_t fetching, working, flying; /* batches; flying: all of them */
 	bool waits;			    /* for a batch */
 };
 
@@ -54,11 +55,12 @@ struct model {
 	struct pen_shares s;
 	struct pen_block mem; /* of ranks and jobs */
 	struct rank *rank;
-	double *until; /* each rank has something to answer */
+	double *until; /* until when each rank answers requests */
 	struct job *job;
 	uint32_t first[PEN_SIM_NPARTS]; /* shares */
 	uint32_t world, slots;		/* slots: jobs of a rank */
-	uint32_t compute, sync; /* first number of those who compute; the end */
+	uint32_t compute, sync; /* event numbers: of the first computing rank,
+				   of the end of a step */
 	uint64_t total;		/* batches of a rank */
 	double sigma;
 	/* now */
@@ -66,9 +68,10 @@ struct model {
 	uint64_t step; /* of all epochs */
 	double began, met;
 	struct sums win;
-	double unfelt[PEN_SIM_NPARTS]; /* work that no share does */
-	double work[PEN_SIM_NPARTS];   /* all, when the epoch began */
-	uint32_t without;	       /* ranks that had no batch yet */
+	double unfelt[PEN_SIM_NPARTS]; /* work of resources that are only
+					  counted */
+	double work[PEN_SIM_NPARTS];   /* total at the start of the epoch */
+	uint32_t without; /* ranks still without their first batch */
 };
 
 /* --- setting up --- */
@@ -81,8 +84,8 @@ static double normal(uint64_t key, uint64_t i)
 	return sqrt(-2 * log(1 - u)) * cos(2 * M_PI * v);
 }
 
-/* One after another at a rate that does not change: when one is served is known
- * when it comes. */
+/* Served in order at a constant rate: the completion time is known on arrival.
+ */
 static bool is_known(const struct model *x, enum pen_sim_part p)
 {
 	return p == PEN_SIM_SERVE && !x->p.coupled;
@@ -144,10 +147,10 @@ static int set_up(struct model *x, struct pen_err *err)
 	return 0;
 }
 
-/* --- answering threads, and what slows them down --- */
+/* --- answering threads --- */
 
-/* Cores are shared by all threads at work on a node, and its network card by
- * those that answer. */
+/* All busy threads of a node share its cores; answering threads share its
+ * network card. */
 static void balance(struct model *x, uint32_t node)
 {
 	const uint32_t ranks = (uint32_t)x->m->ranks;
@@ -173,13 +176,13 @@ static void balance(struct model *x, uint32_t node)
 			pen__share_rate(&x->s, first + i, slow);
 }
 
-/* Somebody came to a share or went. */
+/* A user joined or left a share. */
 static void changed(struct model *x, uint32_t share)
 {
 	const uint32_t serve = share - x->first[PEN_SIM_SERVE];
 	const uint32_t cpu = share - x->first[PEN_SIM_CPU];
 
-	/* of a thread that answers, only whether it does so counts */
+	/* an answering thread counts once, however many requests it has */
 	if (serve < x->world && x->s.v[share].n <= 1)
 		balance(x, serve / (uint32_t)x->m->ranks);
 	else if (x->p.felt[PEN_SIM_CPU] && cpu < x->m->nodes)
@@ -193,7 +196,7 @@ static uint32_t node_of(const struct model *x, uint32_t rank)
 	return rank / (uint32_t)x->m->ranks;
 }
 
-/* i: which of them */
+/* i: index of the resource */
 static int use(struct model *x, enum pen_sim_part p, uint32_t i, double amount,
 	       uint32_t j)
 {
@@ -213,7 +216,7 @@ static int use(struct model *x, enum pen_sim_part p, uint32_t i, double amount,
 	return rc;
 }
 
-/* Owner number k of a batch, of the ranks of other nodes. */
+/* Owner number k of a batch among the ranks of other nodes. */
 static uint32_t owner(const struct model *x, uint32_t i, uint64_t batch,
 		      uint32_t k)
 {
@@ -231,7 +234,7 @@ static uint32_t owner(const struct model *x, uint32_t i, uint64_t batch,
 	return to < node_of(x, i) * ranks ? to : to + ranks;
 }
 
-/* The batch is answered when its last owner has come to it. */
+/* The batch is answered when its last owner has served it. */
 static int ask_owners(struct model *x, const struct pen_sim_cost *c,
 		      const uint32_t *to, uint32_t j)
 {
@@ -314,7 +317,7 @@ static int begin_stage(struct model *x, uint32_t j)
 		x, job->batch < x->m->steps ? &x->p.cold : &x->p.warm, j);
 }
 
-/* Whoever was fetched first of those that wait; UINT32_MAX: none. */
+/* Takes the oldest batch that waits for threads; UINT32_MAX: none. */
 static uint32_t unpark(struct model *x, uint32_t i)
 {
 	struct rank *r = &x->rank[i];
@@ -331,7 +334,7 @@ static uint32_t unpark(struct model *x, uint32_t i)
 	return best;
 }
 
-/* A batch is there; it is ready when those before it are. */
+/* A batch is complete; it is ready once all earlier ones are. */
 static void loaded(struct model *x, uint32_t j)
 {
 	struct rank *r = &x->rank[x->job[j].rank];
@@ -346,8 +349,8 @@ static void loaded(struct model *x, uint32_t j)
 	x->r->batches++;
 }
 
-/* Goes through stages until one has to be waited for, or a place in it, or
- * the batch is there. */
+/* Advances through the stages until one has to wait or the batch is complete.
+ */
 static int go_on(struct model *x, uint32_t j)
 {
 	struct job *job = &x->job[j];
@@ -371,7 +374,7 @@ static int go_on(struct model *x, uint32_t j)
 	return rc;
 }
 
-/* All parts of a batch's stage were served. */
+/* All parts of a stage were served. */
 static int served(struct model *x, uint32_t j)
 {
 	int rc = go_on(x, j);
@@ -393,15 +396,16 @@ static void count(struct model *x, bool cold)
 	e->samples += x->m->batch;
 }
 
-/* Who went on to the second epoch would miss what others have not read yet, so
- * ranks that fill a dictionary wait for each other after the first. */
+/* A rank that started its second epoch early would miss samples that others
+ * have not read yet, so ranks that fill a dictionary synchronise after the
+ * first epoch. */
 static bool at_barrier(const struct model *x, const struct rank *r)
 {
 	return r->asked == x->m->steps && x->step < x->m->steps &&
 	       x->m->cache == PEN_SIM_DDICT && x->world > 1;
 }
 
-/* Keeps the loader of a rank at work. */
+/* Keeps the loader of a rank busy. */
 static int load(struct model *x, uint32_t i)
 {
 	struct rank *r = &x->rank[i];
@@ -432,7 +436,7 @@ static int load(struct model *x, uint32_t i)
 
 /* --- computing --- */
 
-/* A rank that waits takes a batch if there is one. */
+/* A waiting rank takes a batch if one is ready. */
 static int take(struct model *x, uint32_t i)
 {
 	struct rank *r = &x->rank[i];
@@ -481,7 +485,7 @@ static void end_epoch(struct model *x)
 		if (x->p.felt[p] && !is_known(x, p))
 			for (uint32_t i = 0; i < x->p.count[p]; i++)
 				work += pen__share_work(&x->s, x->first[p] + i);
-		/* what is not felt is counted when it begins */
+		/* counted resources are charged when the work starts */
 		if (could > 0)
 			e->busy[p] += fmin(1, (work - x->work[p]) / could);
 		x->work[p] = work;
@@ -490,7 +494,7 @@ static void end_epoch(struct model *x)
 	next_window(x);
 }
 
-/* Everybody is there. */
+/* All ranks have reached the end of the step. */
 static int end_step(struct model *x)
 {
 	const uint64_t steps = x->m->steps;
@@ -559,15 +563,15 @@ static int run(struct model *x, struct pen_err *err)
 		x->rank[i].waits = true;
 		rc = take(x, i);
 	}
-	/* a loader whose batches cost nothing has them at once */
+	/* batches that cost nothing are ready immediately */
 	for (uint32_t i = 0; i < x->world && !rc; i++)
 		rc = take(x, i);
 	while (!rc && (who = pen__shares_next(&x->s)) != UINT32_MAX) {
 		rc = happen(x, who);
 		if (++x->r->events % TICK == 0 && m->tick &&
 		    m->tick(m->arg, x->r->batches))
-			return pen__fail(err, PEN_ECLOSED, "simulation",
-					 "stopped");
+			return pen__fail(err, P_INTERRUPTED, "simulation",
+					 "interrupted");
 	}
 	if (rc)
 		return pen__fail_nomem(err, "simulation", 0);

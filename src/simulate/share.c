@@ -15,8 +15,7 @@ static uint32_t groups(uint32_t n)
 	return n / WAYS + (n % WAYS != 0);
 }
 
-/* Levels of the tree, from where there is room on; returns how many numbers
- * they are. */
+/* Lays out the levels of the tree at at, unless NULL; returns its size. */
 static size_t due_init(struct pen_shares *s, double *at)
 {
 	uint32_t n = s->n;
@@ -35,7 +34,7 @@ static size_t due_init(struct pen_shares *s, double *at)
 	return all;
 }
 
-/* Any of it may be next, so it is in as few cache lines as can be, and in huge
+/* Accesses are random, so the data is packed into few cache lines and huge
  * pages. */
 int pen__shares_init(struct pen_shares *s, uint32_t n)
 {
@@ -68,9 +67,9 @@ void pen__shares_fini(struct pen_shares *s)
 	*s = (struct pen_shares){ 0 };
 }
 
-/* --- those who use one, or wait: a heap of four to a node --- */
+/* --- users and waiters: a heap with four children per node --- */
 
-/* Room for one more; few: what need not be freed. */
+/* Makes room for one more; few is the inline storage, which is not freed. */
 static int heap_room(struct pen_use **heap, uint32_t n, uint32_t *room,
 		     struct pen_use *few)
 {
@@ -121,7 +120,7 @@ static struct pen_use heap_pop(struct pen_use *heap, uint32_t *n)
 	return top;
 }
 
-/* --- which one is next --- */
+/* --- the next event --- */
 
 static double lesser(double a, double b)
 {
@@ -133,7 +132,7 @@ static double least(const double *v)
 	return lesser(lesser(v[0], v[1]), lesser(v[2], v[3]));
 }
 
-/* Goes up only as far as something changes. */
+/* Walks up only as far as a minimum changes. */
 static void due_set(struct pen_shares *s, uint32_t i, double t)
 {
 	for (unsigned l = 0; l < s->levels; l++, i /= WAYS) {
@@ -152,7 +151,7 @@ static void due_set(struct pen_shares *s, uint32_t i, double t)
 	}
 }
 
-/* The share that is next. */
+/* The share with the next event. */
 static uint32_t due_first(const struct pen_shares *s)
 {
 	uint32_t i = 0;
@@ -173,15 +172,15 @@ static double speed(const struct pen_share *h)
 	return lesser(each, h->most);
 }
 
-/* Says anew when a share lets go of the next one. */
+/* Updates the time at which a share releases its next user. */
 static void retime(struct pen_shares *s, uint32_t share)
 {
 	struct pen_share *h = &s->v[share];
 	double left;
 
 	if (!h->n) {
-		/* small numbers are exact numbers: idle, its time begins
-		 * anew */
+		/* small numbers are exact: restart the clock of an idle share
+		 */
 		h->own = 0;
 		due_set(s, share, INFINITY);
 		return;
@@ -260,7 +259,7 @@ uint32_t pen__shares_next(struct pen_shares *s)
 	h = &s->v[s->last];
 	look(h, s->now);
 	u = heap_pop(h->heap, &h->n);
-	/* what was rounded must not make anybody late for ever */
+	/* rounding errors must not accumulate */
 	h->own = h->own > u.until ? h->own : u.until;
 	retime(s, s->last);
 	return u.who;

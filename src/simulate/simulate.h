@@ -1,10 +1,10 @@
 /*
- * A model of a cluster that trains: when would an epoch be over, how busy are
- * the accelerators, and what holds them up? Pure: no I/O, no clock, the same
- * answer for the same seed on any machine.
+ * A model of a training cluster: how long does an epoch take, how busy are the
+ * accelerators, and what limits them? Pure: no I/O, no clock, the same result
+ * for the same seed on any machine.
  *
- * Events are of whole batches. What batches have to share (storage, network
- * cards, CPUs) is shared evenly by those under way, as docs/scale.md says.
+ * Events concern entire batches. Batches in progress share storage, network
+ * cards and CPUs evenly; see docs/scale.md.
  */
 #ifndef PEN_SIMULATE_SIMULATE_H
 #define PEN_SIMULATE_SIMULATE_H
@@ -15,93 +15,93 @@
 #include "base/err.h"
 
 enum pen_sim_cache {
-	PEN_SIM_NONE,  /* every epoch reads the storage */
-	PEN_SIM_DDICT, /* later ones the memory of all nodes */
-	PEN_SIM_LOCAL, /* later ones what the node itself has kept */
+	PEN_SIM_NONE,  /* every epoch reads from storage */
+	PEN_SIM_DDICT, /* later epochs read from the memory of all nodes */
+	PEN_SIM_LOCAL, /* later epochs read from the memory of the own node */
 };
 
-/* What is shared. */
+/* Shared resources. */
 enum pen_sim_part {
-	PEN_SIM_STORAGE, /* bytes of all nodes */
-	/* once a node */
-	PEN_SIM_CLIENT, /* its way to the storage */
-	PEN_SIM_IN,	/* its network card, either way */
+	PEN_SIM_STORAGE, /* bytes per second of all nodes */
+	/* one per node */
+	PEN_SIM_CLIENT, /* its path to storage */
+	PEN_SIM_IN,	/* its network card, each direction */
 	PEN_SIM_OUT,
 	PEN_SIM_MEMORY, /* bytes copied */
-	PEN_SIM_CPU,	/* cores that load */
-	/* once a rank */
+	PEN_SIM_CPU,	/* cores for loading */
+	/* one per rank */
 	PEN_SIM_SERVE,	 /* the thread that answers other nodes */
-	PEN_SIM_THREADS, /* those that load: they work, or wait for reads */
+	PEN_SIM_THREADS, /* loader threads, which work or wait for reads */
 	PEN_SIM_NPARTS,
 };
 
-/* What an epoch is bound by. */
+/* What limits an epoch. */
 enum pen_sim_limit {
-	PEN_SIM_BY_PART, /* and above: of the parts */
+	PEN_SIM_BY_PART, /* values below BY_COMPUTE are enum pen_sim_part */
 	PEN_SIM_BY_COMPUTE = PEN_SIM_NPARTS,
-	PEN_SIM_BY_LATENCY, /* nothing is full: answers take long */
-	PEN_SIM_BY_WAITING, /* ranks for the slowest of them */
+	PEN_SIM_BY_LATENCY, /* nothing is saturated, but answers take long */
+	PEN_SIM_BY_WAITING, /* ranks wait for the slowest one */
 	PEN_SIM_BY_SYNC,    /* what ends a step */
 };
 
-/* Seconds and bytes; of rates 0 is "no limit". */
+/* Units are seconds and bytes; a rate of 0 means no limit. */
 struct pen_sim {
 	/* the job */
-	uint64_t nodes, ranks; /* ranks of a node */
-	uint64_t batch;	       /* samples of a rank's step */
-	uint64_t steps;	       /* of an epoch, each rank */
+	uint64_t nodes, ranks; /* ranks per node */
+	uint64_t batch;	       /* samples per rank and step */
+	uint64_t steps;	       /* per epoch and rank */
 	uint64_t epochs;
-	uint64_t skip; /* steps that utilisation leaves out, of an epoch */
+	uint64_t skip; /* first steps of an epoch, excluded from utilisation */
 	double sample_bytes;
-	double compute, compute_stdev; /* of a step: normal, not below 0 */
-	bool barrier;		       /* every step ends together */
-	double sync;		       /* and then takes this much longer */
+	double compute,
+		compute_stdev; /* per step: normal distribution, cut at 0 */
+	bool barrier;	       /* all ranks end a step together */
+	double sync;	       /* and the synchronisation takes this long */
 	/* the loader of a rank */
 	uint64_t threads, ahead;
-	uint64_t depth;	  /* reads a thread has in flight; 1: it waits for
-			     each of them */
-	uint64_t at_once; /* batches fetched, and worked on; 0: as keep
-			     threads busy */
-	double spread;	  /* p99 over p50 of what a batch costs; 1: none */
+	uint64_t depth;	  /* reads in flight per thread; 1: synchronous */
+	uint64_t at_once; /* batches fetched and processed at a time; 0: enough
+			     to keep the threads busy */
+	double spread;	  /* p99 over p50 of the cost of a batch; 1: none */
 	/* a node */
 	double cores;	  /* for loading and answering */
-	double copy_rate; /* of its memory, by all cores at once */
-	/* CPU of a sample: from storage, from memory here; into memory; asked
-	 * for and answered between nodes */
+	double copy_rate; /* of its memory, all cores together */
+	/* CPU per sample: load from storage, copy from local memory, put into
+	 * memory, request from and answer to another node */
 	double cpu_load, cpu_hit, cpu_put, cpu_ask, cpu_serve;
-	/* what is around it */
+	/* the environment */
 	double storage_rate, client_rate, storage_latency;
-	double reads; /* of a sample, one after another */
+	double reads; /* sequential reads per sample */
 	double net_rate, net_latency;
-	bool by_net; /* the storage is reached through the network card */
-	int cache;   /* enum pen_sim_cache */
-	double cache_bytes; /* of a node; 0: enough */
-	uint64_t fan;	    /* ranks that a batch's requests are dealt to */
+	bool by_net;	    /* storage is reached through the network card */
+	int cache;	    /* enum pen_sim_cache */
+	double cache_bytes; /* per node; 0: unlimited */
+	uint64_t fan; /* ranks that the requests of a batch are spread over */
 	uint64_t seed;
-	/* Now and then; not 0: stop, PEN_ECLOSED. May be NULL. */
+	/* Called now and then; nonzero stops with PEN_ECLOSED. May be NULL. */
 	int (*tick)(void *arg, uint64_t batches);
 	void *arg;
 };
 
 struct pen_sim_epoch {
 	double seconds;
-	double utilisation;	     /* computing, of the accelerators' time */
-	double data, waiting, sync;  /* the rest of it: for a batch, for the
-					slowest rank, for what ends a step */
-	double busy[PEN_SIM_NPARTS]; /* of what it could do; 0: no limit */
-	double storage_bytes, net_bytes, memory_bytes; /* batches came from */
+	double utilisation; /* share of accelerator time spent computing */
+	double data, waiting, sync;  /* the rest: waiting for a batch, for the
+					slowest rank, and synchronising */
+	double busy[PEN_SIM_NPARTS]; /* share of capacity; 0: no limit */
+	double storage_bytes, net_bytes, memory_bytes; /* by source */
 	uint64_t samples;
 };
 
 struct pen_sim_result {
-	struct pen_sim_epoch first, later; /* later: the mean of all others */
-	double seconds;			   /* of all epochs */
-	double first_batch;		   /* until all have one */
+	struct pen_sim_epoch first, later; /* later: mean of all other epochs */
+	double seconds;			   /* all epochs */
+	double first_batch;		   /* until all ranks have one */
 	uint64_t batches, events;
-	double hit; /* share of samples that the cache holds */
+	double hit; /* share of samples in the cache */
 };
 
-/* PEN_EINVAL: something cannot be, and the message names it. */
+/* PEN_EINVAL: an input is out of range, and the error names it. */
 int pen__simulate(const struct pen_sim *, struct pen_sim_result *,
 		  struct pen_err *err);
 enum pen_sim_limit pen__sim_limit(const struct pen_sim_epoch *);

@@ -1,22 +1,23 @@
 /*
- * A dictionary over another store: what was read once is in the memory of the
- * processes or ranks that share it, and comes from there the next time, to
- * whichever of them wants it.
+ * A dictionary on top of another store: data that was read once stays in the
+ * memory of the processes or ranks that share it, and any of them gets it from
+ * there the next time.
  *
- * What is kept are the ranges as they are read, so it does for any format. The
- * key says which object it is (its path, size and time) and which range, by a
- * hash of 128 bits: another data set, or a file that has changed, has other
- * keys. Reads are collected until they are reaped, and then asked for all at
- * once: one request for each rank that owns some. What is not there is read
- * beneath, neighbours in one go, and put. A read is over when it is there for
- * all; while some are on their way to other machines the next ones are read.
+ * Ranges are kept as they are read, so this works for any format. The key
+ * identifies the object (its path, size and time) and the range by a hash of
+ * 128 bits: another data set, or a file that has changed, has other keys. Reads
+ * are collected until they are reaped, and then requested all together: one
+ * request for each rank that owns some. Misses are read from the store below,
+ * neighbours in one read, and put. A read completes when its data is available
+ * to all; while some puts are on their way to other machines, the next ranges
+ * are read.
  *
- * A dictionary that is full is no error: what did not fit is read again. Nor
- * is a rank that has closed. One that died is: its part is gone, and so is the
- * job; every read then ends with PEN_ECLOSED.
+ * A full dictionary is not an error: what did not fit is read again. Neither is
+ * a rank that has closed. A rank that died is: its part is lost, and with it
+ * the job; every read then ends with PEN_ECLOSED.
  *
- * Bytes are copied to the caller. They could be lent where the owner is on
- * this machine, but a store lends all of its reads or none.
+ * Bytes are copied to the caller. They could be lent where the owner is on this
+ * machine, but a store lends all of its reads or none.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -32,9 +33,9 @@
 #include "store/over.h"
 #include "store/tier.h"
 
-#define JOIN_MOST ((size_t)4 << 20) /* bytes of neighbours read at once */
-/* What takes so long to read, or has so many bytes, is put while more is read;
- * less is not worth a message. Puts that are under way at a time. */
+#define JOIN_MOST ((size_t)4 << 20) /* bytes of neighbours per read */
+/* Reads that take this long, or have this many bytes, are put while more is
+ * read; less is not worth a message. And how many puts are in flight. */
 #define PUT_NS 2000000u
 #define PUT_BYTES ((size_t)4 << 20)
 #define FLIGHTS 8
@@ -45,8 +46,8 @@ struct name { /* a hash of 128 bits */
 
 enum state {
 	WORKS,
-	CLOSED, /* some rank has: no more is asked for, or put */
-	LOST,	/* some rank is: nothing is read any more */
+	CLOSED, /* a rank has closed: no more gets or puts */
+	LOST,	/* a rank has died: no more reads */
 };
 
 struct tier {
@@ -57,17 +58,17 @@ struct tier {
 	bool share;
 	struct pen_comm *comm;
 	struct pen_ddict *d;
-	bool met; /* the other ranks */
+	bool met; /* has met the other ranks */
 	struct name *dir;
 	atomic_int state;
 	atomic_bool full;
-	struct pen_err lost; /* why; written once, with the lock */
+	struct pen_err lost; /* why; written once, under the lock */
 	atomic_uint_fast64_t hits, hit_bytes, reads, read_bytes, kept,
 		kept_bytes;
 };
 
-/* A read under way. Those that are read beneath with it, its neighbours in
- * the object and in memory, hang on it. */
+/* A read in progress. Neighbours in the object and in memory that are read from
+ * the store below together with it hang on it. */
 struct ride {
 	struct pen_io io;
 	struct pen_io *orig;
@@ -79,7 +80,7 @@ struct rides {
 	struct ride *head, *tail;
 };
 
-/* A put under way, of rides that end with it. */
+/* A put in flight, and the rides that end with it. */
 struct flight {
 	struct pen_puts *puts;
 	struct rides rides;
@@ -92,12 +93,12 @@ struct flight {
 struct tier_queue {
 	struct pen_queue *under;
 	struct ride *all, *free;
-	struct rides asked, missed; /* collected; to be read beneath */
+	struct rides asked, missed; /* collected; to be read below */
 	struct pen_key *keys;
 	struct pen_io **reaped;
 	struct pen_done done;
 	unsigned busy, nasked, below;
-	/* a ring; the one after those under way is being loaded */
+	/* a ring; the one after those in flight is being loaded */
 	struct flight flights[FLIGHTS];
 	unsigned first, nflights;
 };
@@ -107,35 +108,36 @@ static const struct pen_opt opts[] = {
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct tier, under),
 	  .dflt = "posix",
-	  .help = "the store beneath; it gets all other settings" },
+	  .help = "store below this one, which receives all other settings" },
 	{ .name = "memory",
 	  .type = PEN_OPT_SIZE,
 	  .off = offsetof(struct tier, memory),
-	  .help = "the most a rank keeps (default: half of what is available, "
-		  "divided by the ranks of the machine)" },
+	  .help = "memory per rank (default: half of the available memory, "
+		  "divided among the ranks of a machine)" },
 	{ .name = "name",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct tier, name),
-	  .help = "share it with all processes of this machine that give the "
-		  "same name" },
+	  .help = "share the dictionary with all processes on this machine "
+		  "that use the same name" },
 	{ .name = "width",
 	  .type = PEN_OPT_INT,
 	  .off = offsetof(struct tier, width),
 	  .dflt = "0",
 	  .max = 1e9,
-	  .help = "ranks that together hold all; 0: all of them" },
+	  .help = "number of ranks that together hold all data (0 = all "
+		  "ranks)" },
 	{ .name = "transport",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct tier, transport),
 	  .dflt = "auto",
-	  .help = "how ranks of other machines are reached: auto, tcp, mpi, "
+	  .help = "how to reach ranks on other machines: auto, tcp, mpi or "
 		  "rma" },
 	{ .name = "share",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct tier, share),
 	  .dflt = "true",
-	  .help = "ranks of one machine use each other's memory; false: the "
-		  "transport" },
+	  .help = "access the memory of ranks on the same machine directly "
+		  "(false = use the transport)" },
 	{ .name = NULL },
 };
 
@@ -174,7 +176,7 @@ static struct name key_of(const struct pen_store *st, const struct pen_io *io)
 	return n;
 }
 
-/* Directories count by where they are, however they were spelled. */
+/* Directories count by their real path, however they were spelled. */
 static int name_dirs(struct pen_store *st, struct pen_err *err)
 {
 	const struct pen_objects *o = st->objs;
@@ -217,8 +219,8 @@ static void tier_close(struct pen_store *st)
 {
 	struct tier *t = st->priv;
 
-	/* others may still ask for what is here, or wait somewhere for this
-	 * rank, which then is told to them; where one has died nobody waits */
+	/* other ranks may still ask for what is here, or wait for this rank,
+	 * which notifies them; if a rank has died, nothing waits */
 	if (t->d && t->comm && atomic_load(&t->state) != LOST)
 		pen__comm_part(t->comm);
 	pen_ddict_close(t->d);
@@ -250,7 +252,7 @@ static int open_dict(struct tier *t, struct pen_err *err)
 	}
 	t->met = true;
 	rc = pen__ddict_open(&t->d, t->comm, set, n, err);
-	if (!rc && err) /* joining tries what need not work */
+	if (!rc && err) /* joining may try what does not work */
 		pen__err_reset(err);
 	return rc;
 }
@@ -264,9 +266,9 @@ static int tier_bind(struct pen_store *st, struct pen_err *err)
 	if (!rc)
 		rc = name_dirs(st, err);
 	if (!rc && t->name && t->comm && t->comm->size > 1)
-		rc = pen__fail(err, PEN_EINVAL, "cache.name",
-			       "is for processes of one machine; ranks find "
-			       "each other without it");
+		rc = pen__fail(err, P_CONFLICT, "cache.name",
+			       "applies to processes on one machine; ranks "
+			       "find each other without it, so omit it");
 	if (!rc && !t->d)
 		rc = open_dict(t, err);
 	return rc;
@@ -309,7 +311,7 @@ static void tier_queue_close(struct pen_queue *q)
 {
 	struct tier_queue *p = q->priv;
 
-	/* what they send is the caller's */
+	/* the values belong to the caller */
 	for (unsigned i = 0; i < p->nflights; i++)
 		(void)pen__puts_end(flight_at(p, i)->puts, NULL);
 	pen__queue_close(p->under);
@@ -377,7 +379,7 @@ static int tier_submit(struct pen_queue *q, struct pen_io *io)
 	return 0;
 }
 
-/* The ride is over; its key stays as it is until the next submit. */
+/* Ends a ride; its key stays valid until the next submit. */
 static void end(struct tier_queue *p, struct ride *r, int64_t res, int sys)
 {
 	pen__io_end(r->orig, res, sys);
@@ -386,7 +388,7 @@ static void end(struct tier_queue *p, struct ride *r, int64_t res, int sys)
 	p->free = r;
 }
 
-/* The dictionary failed: can we go on without it? */
+/* The dictionary failed: can the store continue without it? */
 static void give_up(struct tier *t, int rc, const struct pen_err *err)
 {
 	int was = WORKS;
@@ -399,14 +401,14 @@ static void give_up(struct tier *t, int rc, const struct pen_err *err)
 	}
 	pthread_mutex_lock(&t->over.lock);
 	if (!t->lost.code)
-		pen__fail(&t->lost, PEN_ECLOSED, "cache=ddict",
-			  "%.60s %.160s; start the job again", err->where,
+		pen__fail(&t->lost, P_CLOSED, "cache=ddict",
+			  "%.60s: %.160s; start the job again", err->where,
 			  err->msg);
 	pthread_mutex_unlock(&t->over.lock);
 	atomic_store(&t->state, LOST);
 }
 
-/* Asks for all that was collected; NULL: there is nothing to be had. */
+/* Requests all that was collected; NULL: there is nothing to get. */
 static struct pen_got *ask(struct pen_queue *q, unsigned n)
 {
 	struct tier_queue *p = q->priv;
@@ -466,7 +468,7 @@ static void sort_out(struct pen_queue *q)
 	}
 }
 
-/* --- what has to be read --- */
+/* --- reading misses --- */
 
 static bool adjoins(const struct ride *r, const struct pen_io *with)
 {
@@ -476,7 +478,7 @@ static bool adjoins(const struct ride *r, const struct pen_io *with)
 	       r->io.len + with->len <= JOIN_MOST;
 }
 
-/* Out of memory that the store beneath lends, which may be gone. */
+/* Copies from memory that the store below lends, which may be gone. */
 static void take_lent(struct tier_queue *p, struct pen_io *io)
 {
 	const struct pen_store_ops *ops = p->under->st->ops;
@@ -487,7 +489,7 @@ static void take_lent(struct tier_queue *p, struct pen_io *io)
 		ops->release(p->under, io);
 }
 
-/* What was read goes to those who wanted it; what is to be kept is loaded. */
+/* Hands out what was read; what is to be kept is loaded into a flight. */
 static void share_out(struct tier_queue *p, struct ride *r, bool keep)
 {
 	struct flight *f = flight_at(p, p->nflights);
@@ -520,7 +522,7 @@ static void share_out(struct tier_queue *p, struct ride *r, bool keep)
 	}
 }
 
-/* What came of a put; its rides are over. */
+/* Records the result of a put and ends its rides. */
 static void arrive(struct pen_queue *q, struct flight *f, int rc,
 		   const struct pen_err *err)
 {
@@ -543,7 +545,7 @@ static void arrive(struct pen_queue *q, struct flight *f, int rc,
 	f->puts = NULL;
 }
 
-/* The one that left first; waits for it. */
+/* Waits for the flight that left first. */
 static void land(struct pen_queue *q)
 {
 	struct tier_queue *p = q->priv;
@@ -566,7 +568,7 @@ static void land_all_there(struct pen_queue *q)
 		land(q);
 }
 
-/* What is loaded leaves; within a machine it is there at once. */
+/* Starts the put of the loaded flight; on one machine it completes here. */
 static void depart(struct pen_queue *q)
 {
 	struct tier_queue *p = q->priv;
@@ -589,7 +591,7 @@ static void depart(struct pen_queue *q)
 		land(q);
 }
 
-/* At least min of those beneath. */
+/* Reaps at least min reads from the store below. */
 static void reap_below(struct pen_queue *q, unsigned min)
 {
 	struct tier_queue *p = q->priv;
@@ -618,7 +620,7 @@ static void reap_below(struct pen_queue *q, unsigned min)
 	atomic_fetch_add(&t->read_bytes, bytes);
 }
 
-/* One of those that were not there, and its neighbours; false: no more now. */
+/* Reads one miss and its neighbours; false: no more for now. */
 static bool read_next(struct pen_queue *q, size_t *bytes)
 {
 	struct tier_queue *p = q->priv;
@@ -653,7 +655,7 @@ static void read_missed(struct pen_queue *q)
 	size_t bytes = 0;
 
 	while (read_next(q, &bytes)) {
-		/* those that are read already need not wait for the others */
+		/* finished reads need not wait for the others */
 		if (!waits ||
 		    (bytes < PUT_BYTES && pen__now_ns() - since < PUT_NS))
 			continue;
@@ -690,7 +692,7 @@ static unsigned tier_reap(struct pen_queue *q, unsigned min,
 
 const struct pen_store_ops pen__store_ddict = {
 	.name = "ddict",
-	.help = "another store, read once and then kept in memory, of all "
+	.help = "another store, read once and then cached in the memory of all "
 		"ranks; see cache=ddict",
 	.opts = opts,
 	.priv_size = sizeof(struct tier),

@@ -1,12 +1,12 @@
 /*
- * A store over another one that makes things go wrong on purpose: late, short,
- * failed reads, counted over all queues of the store. Tests put it beneath
- * everything; users can see what a slow or broken store does to a run.
+ * A store on top of another one that injects faults: late, short and failed
+ * reads, counted over all queues of the store. Tests put it below everything;
+ * users can see what a slow or broken store does to a run.
  *
- * A delay is slept in submit, so it holds its queue up as a slow synchronous
+ * A delay is slept in submit, so it blocks its queue as a slow synchronous
  * store does. Reads in flight wait out their delays at the same time; with a
- * rate they pass one after another, all queues together, as through one line.
- * Listing and writing are passed on as they are.
+ * rate they pass one after another, over all queues, as through one line.
+ * Listing and writing are passed on unchanged.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -25,11 +25,11 @@ struct fault {
 	uint64_t fail_nth, fail_every, short_nth, short_bytes, truncate;
 	int64_t fail_errno;
 	atomic_uint_fast64_t nreads;
-	atomic_uint_fast64_t free_at; /* rate: when all before have passed */
+	atomic_uint_fast64_t free_at; /* rate: when earlier reads have passed */
 };
 
-/* A read on its way: the store beneath gets a copy it may do with as it
- * likes, and the original gets the altered result. */
+/* A read on its way: the store below gets a copy of its own, and the original
+ * gets the altered result. */
 struct ride {
 	struct pen_io io;
 	struct pen_io *orig;
@@ -40,9 +40,9 @@ struct ride {
 struct fault_queue {
 	struct pen_queue *under;
 	struct ride *all, *free;
-	struct pen_done done; /* those that failed here */
-	unsigned busy;	      /* rides, and those in done */
-	uint64_t ticket;      /* number of the read that has to come again */
+	struct pen_done done; /* reads that failed here */
+	unsigned busy;	      /* rides, and reads in done */
+	uint64_t ticket;      /* number of the read to be submitted again */
 };
 
 static const struct pen_opt opts[] = {
@@ -50,12 +50,12 @@ static const struct pen_opt opts[] = {
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct fault, under),
 	  .dflt = "posix",
-	  .help = "the store beneath; it gets all other settings" },
+	  .help = "store below this one, which receives all other settings" },
 	{ .name = "delay",
 	  .type = PEN_OPT_TIME,
 	  .off = offsetof(struct fault, delay_ns),
 	  .dflt = "0ns",
-	  .help = "how much later a read finishes" },
+	  .help = "delay added to a read" },
 	{ .name = "delay_every",
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct fault, delay_every),
@@ -65,44 +65,46 @@ static const struct pen_opt opts[] = {
 	  .type = PEN_OPT_SIZE,
 	  .off = offsetof(struct fault, rate),
 	  .dflt = "0",
-	  .help = "bytes a second at most, of all threads together; 0: no "
-		  "limit" },
+	  .help = "bandwidth limit of all threads together in bytes per second "
+		  "(0 = none)" },
 	{ .name = "fail_nth",
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct fault, fail_nth),
 	  .dflt = "0",
-	  .help = "the n-th read fails; 0: none" },
+	  .help = "fail the n-th read (0 = none)" },
 	{ .name = "fail_every",
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct fault, fail_every),
 	  .dflt = "0",
-	  .help = "every n-th read fails; 0: none" },
+	  .help = "fail every n-th read (0 = none)" },
 	{ .name = "fail_errno",
 	  .type = PEN_OPT_INT,
 	  .off = offsetof(struct fault, fail_errno),
 	  .dflt = "5",
 	  .min = 1,
 	  .max = 4095,
-	  .help = "errno of failing reads (5 = EIO)" },
+	  .help = "errno of failed reads (5 = EIO)" },
 	{ .name = "fail_object",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct fault, fail_object),
-	  .help = "reads fail for objects with this in their name" },
+	  .help = "fail reads of objects whose name contains this" },
 	{ .name = "short_nth",
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct fault, short_nth),
 	  .dflt = "0",
-	  .help = "the n-th read ends early, as if the object did; 0: none" },
+	  .help = "cut the n-th read short, as at the end of an object (0 = "
+		  "none)" },
 	{ .name = "short_bytes",
 	  .type = PEN_OPT_SIZE,
 	  .off = offsetof(struct fault, short_bytes),
 	  .dflt = "0",
-	  .help = "bytes such a read delivers; 0: half of them" },
+	  .help = "bytes delivered by the read that is cut short (0 = half of "
+		  "them)" },
 	{ .name = "truncate",
 	  .type = PEN_OPT_SIZE,
 	  .off = offsetof(struct fault, truncate),
 	  .dflt = "0",
-	  .help = "every object seems to end at this byte; 0: none does" },
+	  .help = "make every object appear to end at this byte (0 = off)" },
 	{ .name = NULL },
 };
 
@@ -167,7 +169,7 @@ static void sleep_ns(uint64_t ns)
 		;
 }
 
-/* Until all bytes that were asked for before, and these, have passed. */
+/* Waits until all bytes requested before, and these, have passed. */
 static void wait_turn(struct fault *f, uint64_t bytes)
 {
 	const uint64_t takes = (uint64_t)((double)bytes * 1e9 /
@@ -291,7 +293,7 @@ static void fault_release(struct pen_queue *q, struct pen_io *io)
 
 const struct pen_store_ops pen__store_fault = {
 	.name = "fault",
-	.help = "another store with late, short or failing reads",
+	.help = "another store with injected delays, short reads and errors",
 	.opts = opts,
 	.priv_size = sizeof(struct fault),
 	.queue_size = sizeof(struct fault_queue),

@@ -1,16 +1,16 @@
 /*
  * What stores of files share: finding files and keeping them open.
  *
- * Listing reads directories itself, in big pieces and relative to the
+ * Listing reads directories itself, in large pieces and relative to the
  * directory's descriptor, because a million files must list in seconds and in
- * no more memory than their names take. Directories wait in the object set,
- * not on the stack, so depth costs nothing. A pattern is matched level by
- * level for the same reason, and so that every directory looked at is recorded
- * (glob(3) hides them): a later run must notice what came or went.
+ * no more memory than their names take. Directories wait in the object set, not
+ * on the stack, so depth costs nothing. A pattern is matched level by level for
+ * the same reason, and so that every directory visited is recorded (glob(3)
+ * hides them): a later run must notice what was added or removed.
  *
  * An open file is checked against the size and time its object was indexed
- * with. Links to directories are not followed, and what is no regular file is
- * never opened on purpose.
+ * with. Links to directories are not followed, and only regular files are
+ * opened.
  */
 #include "store/files.h"
 
@@ -46,7 +46,7 @@ int pen__file_code(int sys)
 	}
 }
 
-/* Wraps for times no int64_t of nanoseconds can hold; only equality counts. */
+/* Wraps for times beyond an int64_t of nanoseconds; only equality matters. */
 static int64_t mtime_of(const struct stat *sb)
 {
 	return (int64_t)((uint64_t)sb->st_mtim.tv_sec * 1000000000u +
@@ -60,8 +60,8 @@ struct walk {
 	struct pen_err *err;
 	pen_keep_fn *keep;
 	void *arg;
-	const char *pattern; /* NULL: everything, in subfolders, too */
-	bool last;	     /* the pattern's last part: files are wanted */
+	const char *pattern; /* NULL: everything, including subfolders */
+	bool last; /* the last part of the pattern: files are wanted */
 	uint64_t nmatches;
 	struct pen_buf found; /* directories that matched, NUL-terminated */
 	char *dents;
@@ -73,14 +73,14 @@ static int fail_path(struct pen_err *err, int sys, const char *path)
 	const int code = pen__file_code(sys);
 
 	if (code == PEN_ENOTFOUND)
-		pen__fail(err, code, path,
+		pen__fail(err, P_NOT_FOUND, path,
 			  "no such file or directory; check the path");
 	else if (sys == EACCES || sys == EPERM)
-		pen__fail(err, code, path,
-			  "permission denied; check its permissions and those "
-			  "of the folders above");
+		pen__fail(err, P_NO_PERMISSION, path,
+			  "permission denied; check the permissions of the "
+			  "file and of the folders above it");
 	else
-		pen__fail_sys(err, sys, path, "cannot be read");
+		pen__fail_sys(err, sys, path, "cannot read it");
 	if (err)
 		err->sys = sys;
 	return code;
@@ -90,12 +90,12 @@ static int fail_set(struct walk *w, int code)
 {
 	if (code == PEN_ENOMEM)
 		return pen__fail_nomem(w->err, w->path, 0);
-	return pen__fail(w->err, code, w->path,
-			 "too many objects for one data set: the most are "
-			 "4294967295; split it");
+	return pen__fail(w->err, P_TOO_LONG, w->path,
+			 "too many objects: a data set has at most 4294967295; "
+			 "split it");
 }
 
-/* Sources are paths that fit already; the bound is for the reader's peace. */
+/* Sources are paths that fit already; the bound is only for certainty. */
 static void copy_path(char out[PATH_MAX], const char *path)
 {
 	const size_t n = strnlen(path, PATH_MAX - 1);
@@ -104,7 +104,7 @@ static void copy_path(char out[PATH_MAX], const char *path)
 	out[n] = '\0';
 }
 
-/* "dir/name" with nothing superfluous, so that equal paths are equal text. */
+/* "dir/name" without redundant parts, so that equal paths are equal strings. */
 static bool join(char out[PATH_MAX], const char *dir, const char *name)
 {
 	const size_t d = strcmp(dir, ".") == 0 ? 0 : strlen(dir);
@@ -154,7 +154,7 @@ static bool skipped(const struct walk *w, const char *name)
 		return true;
 	if (w->pattern)
 		return fnmatch(w->pattern, name, FNM_PERIOD) != 0;
-	/* there are formats made of hidden files */
+	/* some formats consist of hidden files */
 	return name[0] == '.' && !(w->keep && w->keep(w->arg, w->path, NULL));
 }
 
@@ -166,7 +166,7 @@ static bool wanted(struct walk *w, const char *name)
 	return !w->keep || w->keep(w->arg, w->path, name);
 }
 
-/* The directory itself, as it is before it is looked into. */
+/* Records the directory as it is before it is read. */
 static int note_dir(struct walk *w, const char *path, const struct stat *sb,
 		    uint32_t *index)
 {
@@ -200,7 +200,7 @@ static int subdir(struct walk *w, const char *name)
 	return rc ? fail_set(w, rc) : 0;
 }
 
-/* Nothing wrong: it went away meanwhile, or it is a link to nowhere. */
+/* Not an error: the entry was removed meanwhile, or is a dangling link. */
 static int fail_entry(struct walk *w, int sys, const char *name)
 {
 	char path[PATH_MAX];
@@ -254,7 +254,7 @@ static int read_entries(struct walk *w, int dfd, uint32_t dir)
 		if (n <= 0)
 			return 0;
 		for (ssize_t at = 0; at < n && !rc;) {
-			/* the kernel aligns records as the structure wants */
+			/* the kernel aligns the records */
 			const struct dirent64 *e =
 				(const void *)(w->dents + at);
 
@@ -266,7 +266,7 @@ static int read_entries(struct walk *w, int dfd, uint32_t dir)
 	}
 }
 
-/* Reads w->path. Unless it is `pending` in the set, it is added there. */
+/* Reads w->path, and adds it to the set unless it is there as `pending`. */
 static int scan(struct walk *w, uint32_t *pending)
 {
 	const int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -276,7 +276,7 @@ static int scan(struct walk *w, uint32_t *pending)
 
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR) &&
 	    (pending || w->pattern))
-		return 0; /* went away, or never was one */
+		return 0; /* removed, or not a directory */
 	if (fd < 0)
 		return fail_path(w->err, errno, w->path);
 	if (fstat(fd, &sb)) {
@@ -316,7 +316,7 @@ static int walk_tree(struct walk *w, const char *root)
 	return rc;
 }
 
-/* One file by its name. `maybe`: it need not be there. */
+/* Adds one file by its name. `maybe`: it need not exist. */
 static int one_file(struct walk *w, const char *path, bool maybe)
 {
 	const char *slash = strrchr(path, '/');
@@ -345,8 +345,8 @@ static int one_file(struct walk *w, const char *path, bool maybe)
 	}
 	if (!S_ISREG(sb.st_mode) || sb.st_size < 0)
 		return maybe ? 0
-			     : pen__fail(w->err, PEN_ENOTSUP, path,
-					 "not a regular file; give files or "
+			     : pen__fail(w->err, P_UNSUPPORTED_FEATURE, path,
+					 "not a regular file; name files or "
 					 "folders");
 	if (!wanted(w, name))
 		return 0;
@@ -355,7 +355,7 @@ static int one_file(struct walk *w, const char *path, bool maybe)
 	return rc ? fail_set(w, rc) : 0;
 }
 
-/* A part without wildcards: nothing to read, but its folder counts. */
+/* A part without wildcards: nothing to read, but its folder is recorded. */
 static int step_literal(struct walk *w, const char *dir, const char *part,
 			bool seen)
 {
@@ -375,7 +375,8 @@ static int step_literal(struct walk *w, const char *dir, const char *part,
 	return note_dir(w, dir, &sb, &d);
 }
 
-/* One level: every directory in `in` gives those in w->found, or files. */
+/* One level: every directory in `in` yields directories in w->found, or
+ * files. */
 static int step(struct walk *w, const struct pen_buf *in, const char *part,
 		bool seen)
 {
@@ -422,9 +423,9 @@ static int walk_pattern(struct walk *w, const char *pattern)
 		w->found = (struct pen_buf){ 0 };
 	}
 	if (!rc && !w->nmatches)
-		rc = pen__fail(w->err, PEN_ENOTFOUND, pattern,
-			       "nothing matches this pattern; check the path");
-	/* what matched last and is a directory counts with all it has */
+		rc = pen__fail(w->err, P_NOT_FOUND, pattern,
+			       "no file matches this pattern; check the path");
+	/* a directory that matched last stands for everything in it */
 	for (size_t at = 0; at < level.n && !rc;) {
 		const char *dir = (const char *)level.p + at;
 
@@ -445,7 +446,7 @@ int pen__files_list(struct pen_store *st, const char *path, pen_keep_fn *keep,
 
 	(void)st;
 	if (!*path)
-		return pen__fail(err, PEN_EINVAL, "path", "is empty");
+		return pen__fail(err, P_BAD_VALUE, "path", "the path is empty");
 	rc = pen__check_local(path, err);
 	if (rc)
 		return rc;
@@ -494,13 +495,13 @@ static const char *fs_name(const char *path)
 		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 			if (known[i].magic == (long)sf.f_type)
 				return known[i].name;
-	return "this";
+	return "unknown type";
 }
 
 static int fail_direct(struct pen_err *err, const char *path)
 {
-	return pen__fail(err, PEN_ENOTSUP, path,
-			 "O_DIRECT does not work on %s file system: set "
+	return pen__fail(err, P_UNSUPPORTED_SYSTEM, path,
+			 "this file system (%s) does not support O_DIRECT; set "
 			 "store.direct=false",
 			 fs_name(path));
 }
@@ -529,7 +530,7 @@ int pen__files_bind_direct(struct pen_store *st, struct pen_err *err)
 			st->align = 512;
 	}
 	close(fd);
-	/* 0, or beyond what page-aligned buffers can be relied on for */
+	/* 0, or more than page-aligned buffers guarantee */
 	if (!st->align || st->align > 4096 || st->align & (st->align - 1))
 		return fail_direct(err, path);
 	return 0;
@@ -551,7 +552,7 @@ int pen__files_init(struct pen_files *fs, struct pen_store *st, unsigned cap,
 	fs->mask = nhead - 1;
 	fs->slot = pen__calloc(fs->cap, sizeof(*fs->slot));
 	fs->head = pen__calloc(nhead, sizeof(*fs->head));
-	/* directories take descriptors, too: a small share on top */
+	/* directories take descriptors too: a small share on top */
 	if (s->ndir && s->ndir <= st->max_open / 8)
 		fs->dirfd = pen__alloc(s->ndir, sizeof(*fs->dirfd));
 	fs->ndirfd = fs->dirfd ? (uint32_t)s->ndir : 0;
@@ -593,7 +594,8 @@ void pen__files_fini(struct pen_files *fs)
 	fs->n = fs->ndirfd = 0;
 }
 
-/* Relative to its directory when that is at hand: a shorter way to go. */
+/* Opens relative to the directory if its descriptor is open: a shorter
+ * lookup. */
 static int open_object(struct pen_files *fs, uint32_t object)
 {
 	const struct pen_objects *s = fs->st->objs;
@@ -620,7 +622,8 @@ static int open_object(struct pen_files *fs, uint32_t object)
 static int open_checked(struct pen_files *, uint32_t object, int *out,
 			int *sys);
 
-/* EINVAL: the file system has no O_DIRECT, or this is not the file it was. */
+/* EINVAL: the file system does not support O_DIRECT, or the file has
+ * changed. */
 static int refused(struct pen_files *fs, uint32_t object, int *sys)
 {
 	int fd, rc;
@@ -677,7 +680,7 @@ static uint32_t *chain_of(struct pen_files *fs, uint32_t object)
 	return &fs->head[(object * 0x9e3779b1u >> 7) & fs->mask];
 }
 
-/* Out of its chain, and closed. */
+/* Removes a file from its chain and closes it. */
 static void drop(struct pen_files *fs, struct pen_file *f)
 {
 	const uint32_t id = (uint32_t)(f - fs->slot) + 1;
@@ -695,7 +698,7 @@ static bool vacant(const struct pen_file *f)
 	return f->fd < 0 && !f->map;
 }
 
-/* The next in CLOCK order that nobody holds; `open`: not a vacant one. */
+/* The next unpinned file in CLOCK order; `open`: not a vacant one. */
 static struct pen_file *victim(struct pen_files *fs, bool open)
 {
 	for (uint32_t i = 0; i < 2 * fs->n; i++) {
@@ -734,7 +737,7 @@ static bool any_pinned(const struct pen_files *fs)
 	return false;
 }
 
-/* Opens into f, giving up others when the process runs out of descriptors. */
+/* Opens into f; drops others if the process runs out of descriptors. */
 static int fill(struct pen_files *fs, struct pen_file *f, uint32_t object,
 		int *sys)
 {

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "store/store.h"
 
-/* Options every store of files may have; the first thing in its priv. */
+/* Options every store of files may have; first in its priv. */
 struct pen_file_opts {
 	bool direct, dropcache, fsync;
 	int advice; /* enum pen_advice */
@@ -29,6 +29,38 @@ enum pen_advice {
 };
 extern const char *const pen__file_advice[]; /* their names, in that order */
 
+/* Entries of option tables; `at` is where struct pen_file_opts is in priv. */
+#define PEN_FILES_DIRECT(at)                                                   \
+	{                                                                      \
+		.name = "direct", .type = PEN_OPT_BOOL,                        \
+		.off = (at) + offsetof(struct pen_file_opts, direct),          \
+		.dflt = "false", .help = "bypass the page cache (O_DIRECT)"    \
+	}
+#define PEN_FILES_ADVICE(at)                                                   \
+	{                                                                      \
+		.name = "fadvise", .type = PEN_OPT_ENUM,                       \
+		.off = (at) + offsetof(struct pen_file_opts, advice),          \
+		.dflt = "auto", .choices = pen__file_advice,                   \
+		.help = "access pattern announced to the kernel (auto = "      \
+			"random for scattered small reads of large objects)"   \
+	}
+#define PEN_FILES_DROPCACHE(at)                                                \
+	{                                                                      \
+		.name = "dropcache", .type = PEN_OPT_BOOL,                     \
+		.off = (at) + offsetof(struct pen_file_opts, dropcache),       \
+		.dflt = "false",                                               \
+		.help = "drop data from the page cache after reading, so "     \
+			"that the next pass is cold too"                       \
+	}
+#define PEN_FILES_FSYNC(at)                                                    \
+	{                                                                      \
+		.name = "fsync", .type = PEN_OPT_BOOL,                         \
+		.off = (at) + offsetof(struct pen_file_opts, fsync),           \
+		.dflt = "false",                                               \
+		.help = "sync written files, so that they survive a power "    \
+			"failure"                                              \
+	}
+
 /* Reads of less than this from objects of more than that count as random. */
 #define PEN_SMALL_IO (128u << 10)
 #define PEN_BIG_OBJECT (4u << 20)
@@ -40,7 +72,7 @@ int pen__file_code(int sys);
 int pen__files_list(struct pen_store *, const char *path, pen_keep_fn *keep,
 		    void *arg, struct pen_objects *set, struct pen_err *);
 
-/* Settings of the page cache that direct reads go past. */
+/* Rejects page cache settings that O_DIRECT ignores. */
 int pen__files_check(const struct pen_file_opts *, struct pen_err *);
 
 /* pen_store_ops.read_whole of a store of files. */
@@ -48,20 +80,20 @@ int pen__files_read_whole(struct pen_store *, const char *path, uint64_t limit,
 			  struct pen_buf *out, struct pen_err *);
 
 /*
- * With O_DIRECT: opens the first object that way, to say now what would fail
- * later, and sets st->align to what its file system wants.
+ * With O_DIRECT: opens the first object that way, to report early what would
+ * fail later, and sets st->align to what its file system needs.
  */
 int pen__files_bind_direct(struct pen_store *, struct pen_err *);
 
 /* An open (or mapped) object of one queue. */
 struct pen_file {
-	uint64_t serial; /* differs for every opened file of the queue */
+	uint64_t serial; /* unique among the opened files of the queue */
 	uint64_t end;	 /* where the last read ended */
-	uint64_t ahead;	 /* up to where reading ahead was asked for */
+	uint64_t ahead;	 /* end of the requested read-ahead */
 	void *map;	 /* the mmap store's */
 	size_t map_len;
 	uint32_t object, chain, pins;
-	int fd; /* -1: none (any more) */
+	int fd; /* -1: none */
 	uint8_t advice, streak;
 	bool recent;
 };
@@ -82,10 +114,10 @@ struct pen_files {
 };
 
 /*
- * Makes room for n descriptors. The kernel's table of them doubles whenever it
- * is full. In a process with threads that takes about 10 ms a time, in which no
- * thread can open a file. So it gets its full size before there are threads, or
- * at least in one step. Failing that, it grows as before.
+ * Makes room for n descriptors. The kernel's descriptor table doubles whenever
+ * it is full. In a process with threads that takes about 10 ms each time,
+ * during which no thread can open a file. So it gets its full size before
+ * threads start, or at least in one step. If that fails, it grows as before.
  */
 void pen__descriptors_reserve(uint64_t n);
 
@@ -93,8 +125,8 @@ int pen__files_init(struct pen_files *, struct pen_store *, unsigned cap,
 		    int flags, struct pen_err *);
 void pen__files_fini(struct pen_files *);
 /*
- * The object's slot, opened and checked, one pin added. Returns 0, PEN_END
- * when all slots are pinned, or a negative pen_code with *sys its errno.
+ * The object's slot, opened and checked, with one pin added. Returns 0, PEN_END
+ * if all slots are pinned, or a negative pen_code with *sys its errno.
  */
 int pen__files_get(struct pen_files *, uint32_t object, struct pen_file **out,
 		   int *sys);
@@ -102,19 +134,20 @@ static inline void pen__files_put(struct pen_file *f)
 {
 	f->pins--;
 }
-/* Opens and checks one object, without the cache: an fd, or a pen_code. */
+/* Opens and checks one object without the cache. 0 or a pen_code. */
 int pen__files_open(struct pen_files *, uint32_t object, int *fd, int *sys);
 
-/* Tells the kernel what to expect, before and after a read of an open file. */
+/* Announces the access to the kernel, before and after a read of an open
+ * file. */
 void pen__file_before(const struct pen_file_opts *, const struct pen_objects *,
 		      struct pen_file *, const struct pen_io *);
 void pen__file_after(const struct pen_file_opts *, const struct pen_objects *,
 		     struct pen_file *, const struct pen_io *);
 
 /*
- * Whether a read that brought `got` bytes of io has reached the object's end,
- * as far as can be told without asking again. O_DIRECT stops at the end only
- * in the middle of a block, and could not go on from there.
+ * Whether a read that brought `got` bytes of io has reached the end of the
+ * object, as far as known without another call. O_DIRECT stops at the end only
+ * in the middle of a block, and cannot continue from there.
  */
 static inline bool pen__file_at_end(const struct pen_store *st,
 				    const struct pen_io *io, uint64_t got)
@@ -134,7 +167,7 @@ struct pen_file_sink {
 int pen__file_sink_open(struct pen_sink *, const char *path, struct pen_err *);
 int pen__file_sink_write(struct pen_sink *, const void *, size_t,
 			 struct pen_err *);
-/* Makes the folders above path, which is changed and changed back. */
+/* Creates the folders above path, which is changed and restored. */
 int pen__file_make_parents(char *path, struct pen_err *);
 int pen__file_sink_patch(struct pen_sink *, uint64_t at, const void *, size_t,
 			 struct pen_err *);
@@ -167,6 +200,21 @@ static inline unsigned pen__done_pop(struct pen_done *d, struct pen_io **done,
 	}
 	d->n -= n;
 	return n;
+}
+/* pen_store_ops.reap of a store that finishes inside submit, and whose queue
+ * starts with a struct pen_done. */
+unsigned pen__done_reap(struct pen_queue *, unsigned min, struct pen_io **done,
+			unsigned max);
+
+/* Lends the io its part of an object of n bytes at p. */
+static inline void pen__io_lend(struct pen_io *io, const uint8_t *p, size_t n)
+{
+	const size_t off = io->offset < n ? (size_t)io->offset : n;
+
+	io->data = p + off;
+	io->res = (int64_t)(io->len < n - off ? io->len : n - off);
+	io->sys = 0;
+	io->lent = NULL;
 }
 static inline void pen__io_end(struct pen_io *io, int64_t res, int sys)
 {

@@ -1,12 +1,12 @@
 /*
  * The store of mapped files: a read lends the page cache's own memory, nothing
  * is copied and, once an object is mapped, no system call is made. Up to
- * PEN_MAPPED_MAX objects are mapped once for all queues and stay so; beyond
- * that each queue keeps the ones it used last, because the kernel limits how
- * many maps a process has.
+ * PEN_MAPPED_MAX objects are mapped once for all queues and stay mapped; beyond
+ * that each queue keeps those it used last, because the kernel limits the maps
+ * of a process.
  *
- * It cannot tell when a read meets the disk: the bytes come when they are
- * touched, which is why the toucher is guarded against a file that shrinks.
+ * The bytes are read from disk only when they are touched, which this store
+ * cannot see; so whoever touches them is guarded against a file that shrinks.
  */
 #include "store/files.h"
 
@@ -20,7 +20,7 @@
 
 #define NLOCKS 16u
 
-/* p is set last: who sees it sees n, too. */
+/* p is set last: a thread that sees it also sees n. */
 struct mapped {
 	_Atomic(const uint8_t *) p;
 	size_t n;
@@ -36,8 +36,8 @@ struct mmap_store {
 };
 
 struct mmap_queue {
-	struct mapped *map; /* the store's */
-	struct pen_done done;
+	struct pen_done done; /* first */
+	struct mapped *map;   /* the store's */
 	struct pen_files files;
 };
 
@@ -49,25 +49,21 @@ static const struct pen_opt opts[] = {
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct mmap_store, hugepages),
 	  .dflt = "false",
-	  .help = "ask for huge pages (helps where the file system has them)" },
+	  .help = "ask for huge pages (effective if the file system supports "
+		  "them)" },
 	{ .name = "populate",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct mmap_store, populate),
 	  .dflt = "false",
-	  .help = "read an object whole when it is first used" },
+	  .help = "read an entire object on first use" },
 	{ .name = "advise",
 	  .type = PEN_OPT_ENUM,
 	  .off = offsetof(struct mmap_store, advice),
 	  .dflt = "auto",
 	  .choices = advices,
-	  .help = "access pattern the kernel is told; auto: random for "
-		  "objects over 4 MiB" },
-	{ .name = "fsync",
-	  .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct mmap_store, files) +
-		 offsetof(struct pen_file_opts, fsync),
-	  .dflt = "false",
-	  .help = "written files survive a power cut" },
+	  .help = "access pattern announced to the kernel (auto = random for "
+		  "objects over 4 MiB)" },
+	PEN_FILES_FSYNC(offsetof(struct mmap_store, files)),
 	{ .name = NULL },
 };
 
@@ -158,7 +154,7 @@ static void advise(const struct mmap_store *m, void *p, size_t n)
 		madvise(p, n, MADV_HUGEPAGE);
 }
 
-/* Maps an open file, whole; 0 or a pen_code and *sys. */
+/* Maps an open file entirely; 0 or a pen_code and *sys. */
 static int map_fd(const struct pen_store *st, int fd, uint32_t object,
 		  const uint8_t **out, size_t *len, int *sys)
 {
@@ -197,16 +193,6 @@ static int map_object(struct pen_queue *q, uint32_t object, const uint8_t **out,
 	return rc;
 }
 
-static inline void lend(struct pen_io *io, const uint8_t *p, size_t n)
-{
-	const size_t off = io->offset < n ? (size_t)io->offset : n;
-
-	io->data = p + off;
-	io->res = (int64_t)(io->len < n - off ? io->len : n - off);
-	io->sys = 0;
-	io->lent = NULL;
-}
-
 /* The first use of a shared object; later ones never come here. */
 static void lend_new(struct pen_queue *q, struct pen_io *io)
 {
@@ -227,10 +213,10 @@ static void lend_new(struct pen_queue *q, struct pen_io *io)
 	if (rc)
 		pen__io_end(io, rc, sys);
 	else
-		lend(io, p, to->n);
+		pen__io_lend(io, p, to->n);
 }
 
-/* All maps of the queue are lent: one more, for this read alone. */
+/* All maps of the queue are lent: adds one for this read alone. */
 static int lend_extra(struct pen_queue *q, struct pen_io *io, int *sys)
 {
 	struct pen_file *f = pen__calloc(1, sizeof(*f));
@@ -245,8 +231,8 @@ static int lend_extra(struct pen_queue *q, struct pen_io *io, int *sys)
 		return rc;
 	}
 	f->map = (void *)(uintptr_t)p;
-	lend(io, p, f->map_len);
-	io->lent = f; /* its serial is 0, unlike that of any in a slot */
+	pen__io_lend(io, p, f->map_len);
+	io->lent = f; /* its serial is 0, unlike that of a slot */
 	return 0;
 }
 
@@ -272,7 +258,7 @@ static int lend_cached(struct pen_queue *q, struct pen_io *io, int *sys)
 		close(f->fd); /* the map keeps the file */
 		f->fd = -1;
 	}
-	lend(io, f->map, f->map_len);
+	pen__io_lend(io, f->map, f->map_len);
 	io->lent = f;
 	return 0;
 }
@@ -290,7 +276,7 @@ static int mmap_submit(struct pen_queue *q, struct pen_io *io)
 			atomic_load_explicit(&m->p, memory_order_acquire);
 
 		if (at)
-			lend(io, at, m->n);
+			pen__io_lend(io, at, m->n);
 		else
 			lend_new(q, io);
 	} else {
@@ -300,15 +286,6 @@ static int mmap_submit(struct pen_queue *q, struct pen_io *io)
 	}
 	pen__done_push(&p->done, io);
 	return 0;
-}
-
-static unsigned mmap_reap(struct pen_queue *q, unsigned min,
-			  struct pen_io **done, unsigned max)
-{
-	struct mmap_queue *p = q->priv;
-
-	(void)min; /* all there are have finished */
-	return pen__done_pop(&p->done, done, max);
 }
 
 static void mmap_release(struct pen_queue *q, struct pen_io *io)
@@ -330,7 +307,8 @@ static void mmap_release(struct pen_queue *q, struct pen_io *io)
 
 const struct pen_store_ops pen__store_mmap = {
 	.name = "mmap",
-	.help = "files, mapped: no copy, and no system call once mapped",
+	.help = "memory-mapped files: no copies, and no system calls once "
+		"mapped",
 	.opts = opts,
 	.priv_size = sizeof(struct mmap_store),
 	.queue_size = sizeof(struct mmap_queue),
@@ -343,7 +321,7 @@ const struct pen_store_ops pen__store_mmap = {
 	.queue_open = mmap_queue_open,
 	.queue_close = mmap_queue_close,
 	.submit = mmap_submit,
-	.reap = mmap_reap,
+	.reap = pen__done_reap,
 	.release = mmap_release,
 	.sink_open = pen__file_sink_open,
 	.sink_write = pen__file_sink_write,

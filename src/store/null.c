@@ -1,9 +1,9 @@
 /*
- * The store that does nothing: objects of a given size, reads that finish at
- * once and leave the buffer AS IT WAS, writes that are counted and dropped. It
- * measures what everything above the stores costs. Content means nothing here,
- * so only formats that take any bytes can use it; names have no suffix, and
- * list() gives them whatever names are asked for.
+ * The store that does nothing: objects of a given size, reads that finish
+ * immediately and leave the buffer AS IT WAS, writes that are counted and
+ * dropped. It measures the cost of everything above the stores. Contents have
+ * no meaning here, so only formats that accept any bytes can use it; names have
+ * no suffix, and list() accepts any path.
  */
 #include "store/files.h"
 
@@ -15,7 +15,7 @@ struct null_store {
 };
 
 struct null_queue {
-	struct pen_done done;
+	struct pen_done done; /* first */
 };
 
 static const struct pen_opt opts[] = {
@@ -25,14 +25,14 @@ static const struct pen_opt opts[] = {
 	  .dflt = "1GiB",
 	  .min = 0,
 	  .max = 0x1p53,
-	  .help = "bytes in each object" },
+	  .help = "size of each object in bytes" },
 	{ .name = "objects",
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct null_store, objects),
 	  .dflt = "1",
 	  .min = 1,
 	  .max = 1e9,
-	  .help = "how many objects there are" },
+	  .help = "number of objects" },
 	{ .name = NULL },
 };
 
@@ -54,9 +54,9 @@ static int null_list(struct pen_store *st, const char *path, pen_keep_fn *keep,
 	}
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, "null", 0);
-	return rc ? pen__fail(err, rc, "null",
-			      "objects x size is more than can be counted: "
-			      "make one of them smaller")
+	return rc ? pen__fail(
+			    err, P_BAD_VALUE, "null",
+			    "objects x size exceeds 64 bits; lower one of them")
 		  : 0;
 }
 
@@ -84,15 +84,6 @@ static int null_submit(struct pen_queue *q, struct pen_io *io)
 		    0);
 	pen__done_push(&p->done, io);
 	return 0;
-}
-
-static unsigned null_reap(struct pen_queue *q, unsigned min,
-			  struct pen_io **done, unsigned max)
-{
-	struct null_queue *p = q->priv;
-
-	(void)min; /* all there are have finished */
-	return pen__done_pop(&p->done, done, max);
 }
 
 static int null_sink_open(struct pen_sink *s, const char *path,
@@ -124,7 +115,7 @@ static int null_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 
 const struct pen_store_ops pen__store_null = {
 	.name = "null",
-	.help = "no data at all: measures everything but storage",
+	.help = "no data at all: measures everything except storage",
 	.opts = opts,
 	.priv_size = sizeof(struct null_store),
 	.queue_size = sizeof(struct null_queue),
@@ -132,7 +123,7 @@ const struct pen_store_ops pen__store_null = {
 	.queue_open = null_queue_open,
 	.queue_close = null_queue_close,
 	.submit = null_submit,
-	.reap = null_reap,
+	.reap = pen__done_reap,
 	.sink_open = null_sink_open,
 	.sink_write = null_sink_write,
 	.sink_close = null_sink_close,

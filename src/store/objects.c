@@ -1,8 +1,8 @@
 /*
- * The set of objects, as flat arrays that only ever grow at their end: an
- * offset stays right when an array moves, and a set can be written to disk
- * and mapped again as it is. Nothing here touches a file, and a set is not
- * searched by name: who needs an object has its index.
+ * The set of objects, as flat arrays that only grow at their end: an offset
+ * stays valid when an array moves, and a set can be written to disk and mapped
+ * again as it is. Nothing here touches a file, and a set is not searched by
+ * name: users of an object have its index.
  */
 #include "store/objects.h"
 
@@ -103,7 +103,7 @@ static int by_path(const struct pen_objects *s, const struct pen_object *a,
 	return c ? c : strcmp(s->names + a->name, s->names + b->name);
 }
 
-/* Equal paths stay in the order they were added: names only grow. */
+/* Equal paths stay in the order they were added: name offsets only grow. */
 static int compare(const void *va, const void *vb, void *set)
 {
 	const struct pen_object *a = va, *b = vb;
@@ -123,10 +123,10 @@ static int compare_dirs(const void *va, const void *vb, void *set)
 }
 
 /*
- * Sorts the directories and keeps one of equal ones: the first added, whose
- * time is the oldest, so that a change between two looks is noticed later.
- * Needs memory for three small arrays; without it the directories stay as
- * they are, which is only less tidy: objects are ordered by path either way.
+ * Sorts the directories and keeps the first added of equal ones, whose time is
+ * the oldest, so that a change between two visits is noticed later. Needs
+ * memory for three small arrays; without it the directories stay as they are,
+ * which is harmless: objects are ordered by path either way.
  */
 static void sort_dirs(struct pen_objects *s)
 {
@@ -179,7 +179,7 @@ void pen__objects_sort_from(struct pen_objects *s, uint64_t from)
 void pen__objects_sort(struct pen_objects *s)
 {
 	if (s->borrowed)
-		return; /* was sorted before it was cached */
+		return; /* sorted before it was cached */
 	if (s->ndir > 1)
 		sort_dirs(s);
 	pen__objects_sort_from(s, 0);

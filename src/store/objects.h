@@ -1,8 +1,8 @@
 /*
- * The set of objects a data set is made of: names, sizes, times. Flat arrays
- * with a name arena, about 32 bytes and a name per object, so that a million
- * files cost tens of megabytes, and a cached set can be used where it is
- * mapped, without parsing.
+ * The set of objects of a data set: names, sizes, times. Flat arrays with a
+ * name arena, about 32 bytes and a name per object, so that a million files
+ * cost tens of megabytes, and a cached set can be used in place when mapped,
+ * without parsing.
  */
 #ifndef PEN_STORE_OBJECTS_H
 #define PEN_STORE_OBJECTS_H
@@ -22,7 +22,7 @@ struct pen_object {
 struct pen_dir {
 	uint64_t name; /* offset into names; "" for objects without one */
 	uint64_t ino;
-	int64_t mtime_ns; /* changes when entries come or go */
+	int64_t mtime_ns; /* changes when entries are added or removed */
 };
 
 struct pen_objects {
@@ -41,13 +41,13 @@ int pen__objects_add_dir(struct pen_objects *, const char *path, uint64_t ino,
 			 int64_t mtime_ns, uint32_t *index);
 int pen__objects_add(struct pen_objects *, uint32_t dir, const char *name,
 		     uint64_t size, int64_t mtime_ns);
-/* By directory path, then name, bytewise; equal paths are kept once. */
+/* Sorts by directory path, then name, bytewise; equal paths are kept once. */
 void pen__objects_sort(struct pen_objects *);
-/* The same for the objects from `from` on: those that one path has. */
+/* The same for the objects from `from` on, which belong to one path. */
 void pen__objects_sort_from(struct pen_objects *, uint64_t from);
 /*
  * After the objects of several paths were sorted path by path: sets `order`.
- * PEN_ENOMEM, or PEN_EINVAL when two paths have an object in common: *twice.
+ * PEN_ENOMEM, or PEN_EINVAL if two paths share an object: *twice.
  */
 int pen__objects_join(struct pen_objects *, uint32_t *twice);
 void pen__objects_fini(struct pen_objects *);
@@ -62,7 +62,7 @@ static inline const char *pen__object_dir(const struct pen_objects *s,
 {
 	return s->names + s->dir[s->obj[i].dir].name;
 }
-/* "dir/name", NUL-terminated; false when it does not fit (then shortened). */
+/* "dir/name", NUL-terminated; false if it does not fit (then truncated). */
 bool pen__object_path(const struct pen_objects *, uint32_t i, char *buf,
 		      size_t cap);
 

@@ -1,4 +1,4 @@
-/* Stores over another one: what they pass on as it is. */
+/* Stores on top of another one: what they pass on unchanged. */
 #include "store/over.h"
 
 void pen__over_init(struct pen_store *st)
@@ -15,7 +15,7 @@ void pen__over_fini(struct pen_store *st)
 	pthread_mutex_destroy(&o->lock);
 }
 
-/* Writes only what differs: queues that are open already may be reading. */
+/* Writes only what differs: open queues may be reading it. */
 static void hand_down(const struct pen_store *st)
 {
 	if (st->under->checks_stale != st->checks_stale)
@@ -55,11 +55,11 @@ int pen__over_read_whole(struct pen_store *st, const char *path, uint64_t limit,
 			 struct pen_buf *out, struct pen_err *err)
 {
 	if (!st->under->ops->read_whole)
-		return pen__fail(err, PEN_ENOTFOUND, path, "is missing");
+		return pen__fail(err, P_NOT_FOUND, path, "does not exist");
 	return st->under->ops->read_whole(st->under, path, limit, out, err);
 }
 
-/* Sinks: the one beneath, held by ours. */
+/* Sinks: ours holds that of the store below. */
 int pen__over_sink_open(struct pen_sink *s, const char *path,
 			struct pen_err *err)
 {

@@ -1,8 +1,8 @@
 /*
- * store=auto: which store suits this access. What decides (measured, see
- * docs/method.md): a pread of 1 KiB costs five times a copy out of a mapping,
- * but mapping a file to read it once costs more than reading it, and page
- * faults on data that is not in memory are read one at a time.
+ * store=auto: which store suits this access. Measured (see docs/method.md): a
+ * pread of 1 KiB costs five times as much as a copy from a mapping, but mapping
+ * a file to read it once costs more than reading it, and page faults on data
+ * that is not in memory are read one at a time.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,10 +13,10 @@
 #include "store/store.h"
 
 #define PROBES 32
-/* Above this a copy out of a mapping takes the time of a read, and its pages
- * count as memory of ours. */
+/* Above this a copy from a mapping takes as long as a read, and its pages count
+ * as memory of this process. */
 #define SMALL_FILE (64u << 10)
-#define PROBE_BYTES (1u << 20) /* a page takes 0.1 us to be asked about */
+#define PROBE_BYTES (1u << 20) /* querying a page takes 0.1 us */
 
 /* Share of one window of an object that is in the page cache; < 0: unknown. */
 static double window_resident(int fd, uint64_t off, size_t len)
@@ -69,7 +69,7 @@ double pen__store_resident(const struct pen_objects *o)
 		uint64_t i = o->nobj * p / PROBES;
 		double r;
 
-		/* of a few small ones each is looked at, once */
+		/* look at each of a few small ones only once */
 		if (i == last && o->obj[i].size <= PROBE_BYTES)
 			continue;
 		last = i;
@@ -105,15 +105,16 @@ struct pen_pick pen__store_pick(const struct pen_objects *o, bool whole_objects,
 				bool packed, uint64_t read_bytes,
 				double resident)
 {
-	/* mapped, the file would count as memory of ours beside the unpacked
-	 * bytes, and save a copy that is nothing beside unpacking */
+	/* a mapped file would count as memory of this process in addition to
+	 * the unpacked bytes, and would save only a copy that is cheap compared
+	 * to unpacking */
 	if (resident >= 0.95 && packed)
 		return (struct pen_pick){
 			.name = "posix",
 			.why = "in the page cache, to be unpacked",
 		};
-	/* small ones stay mapped: after the first epoch there is no call into
-	 * the kernel at all, and before it is no worse */
+	/* small files stay mapped: after the first epoch there are no system
+	 * calls at all, and before that nothing is lost */
 	if (resident >= 0.95 && whole_objects && o->nobj <= PEN_MAPPED_MAX &&
 	    o->total_bytes / (o->nobj ? o->nobj : 1) <= SMALL_FILE)
 		return (struct pen_pick){
@@ -131,8 +132,8 @@ struct pen_pick pen__store_pick(const struct pen_objects *o, bool whole_objects,
 			.name = "mmap",
 			.why = "in the page cache, many samples per file",
 		};
-	/* page by page in random order they would take a hundred times as long
-	 * as all of them in a row, which is what willneed asks for */
+	/* read page by page in random order they would take a hundred times as
+	 * long as sequentially, which is what willneed asks for */
 	if (!whole_objects && !packed && read_bytes < 16384 &&
 	    o->total_bytes < pen__memory_available() / 2)
 		return (struct pen_pick){

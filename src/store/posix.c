@@ -1,11 +1,11 @@
 /*
- * The store of files read with pread: one system call a read, finished inside
- * submit. It is what every other store of files is measured against, and the
- * home of what they share about the kernel's page cache and about writing.
+ * The store of files read with pread: one system call per read, finished inside
+ * submit. Every other store of files is measured against it, and it contains
+ * what they share about the page cache and about writing.
  *
  * A file being written has a temporary name in the same folder until commit
- * renames it: nobody ever sees half an object. Writing goes through the page
- * cache also when reading is direct.
+ * renames it: no partial object is ever visible. Writing goes through the page
+ * cache even if reading is direct.
  */
 #include "store/files.h"
 
@@ -22,8 +22,8 @@
 
 #define STAGE_SIZE (256u << 10)
 #define STAGE_FIRST (16u << 10) /* small files need no more */
-#define NEAR (1u << 20)		/* a gap that still counts as going on */
-#define AHEAD_STEP (128u << 10) /* the kernel may clip a longer request */
+#define NEAR (1u << 20)		/* a gap that still counts as sequential */
+#define AHEAD_STEP (128u << 10) /* the kernel may truncate a longer request */
 
 /* ---- hints ---- */
 
@@ -52,9 +52,9 @@ static void advise(struct pen_file *f, int want)
 }
 
 /*
- * auto: reading ahead ruins small reads here and there in a big object (the
- * kernel may read megabytes around each), and carries reads that go on where
- * the last one ended. So it is switched off for the first and left on for
+ * auto: read-ahead ruins scattered small reads of a large object (the kernel
+ * may read megabytes around each), and speeds up reads that continue where the
+ * last one ended. So it is switched off for the former and left on for
  * everything else.
  */
 void pen__file_before(const struct pen_file_opts *o,
@@ -91,7 +91,7 @@ void pen__file_before(const struct pen_file_opts *o,
 	}
 }
 
-/* Only whole pages are dropped, so the range grows to page borders. */
+/* Only entire pages are dropped, so the range grows to page boundaries. */
 void pen__file_after(const struct pen_file_opts *o, const struct pen_objects *s,
 		     struct pen_file *f, const struct pen_io *io)
 {
@@ -102,7 +102,7 @@ void pen__file_after(const struct pen_file_opts *o, const struct pen_objects *s,
 	if (!o->dropcache || o->direct || io->res <= 0)
 		return;
 	n = (io->offset + (uint64_t)io->res - from + 4095) & ~(uint64_t)4095;
-	/* the last read takes along what was read ahead: 0 = to the end */
+	/* the last read includes what was read ahead: 0 = to the end */
 	if (io->offset + (uint64_t)io->res >= size)
 		n = 0;
 	posix_fadvise(f->fd, (off_t)from, (off_t)n, POSIX_FADV_DONTNEED);
@@ -117,9 +117,9 @@ static int fail_write(struct pen_file_sink *k, int sys, size_t more,
 
 	k->bad = true;
 	if ((sys == ENOSPC || sys == EDQUOT) && fstatvfs(k->fd, &vfs) == 0) {
-		pen__fail(err, PEN_EIO, k->path,
-			  "no space left (%s more are needed, %s are free): "
-			  "free some or choose another place",
+		pen__fail(err, P_DISK_FULL, k->path,
+			  "no space left: %s more needed, %s free; free some "
+			  "space or choose another location",
 			  pen__show_bytes((double)more).s,
 			  pen__show_bytes((double)vfs.f_bavail *
 					  (double)vfs.f_frsize)
@@ -128,7 +128,7 @@ static int fail_write(struct pen_file_sink *k, int sys, size_t more,
 			err->sys = sys;
 		return PEN_EIO;
 	}
-	return pen__fail_sys(err, sys, k->path, "cannot be written");
+	return pen__fail_sys(err, sys, k->path, "cannot write the file");
 }
 
 static int write_all(struct pen_file_sink *k, const void *buf, size_t n,
@@ -160,9 +160,8 @@ int pen__file_make_parents(char *path, struct pen_err *err)
 		if (mkdir(path, 0777) && errno != EEXIST) {
 			rc = pen__file_code(errno);
 			pen__fail_sys(err, errno, path,
-				      "the folder cannot be made");
-			if (err)
-				err->code = rc;
+				      "cannot create the folder");
+			pen__err_code(err, rc);
 		}
 		*p = '/';
 		if (rc)
@@ -181,7 +180,7 @@ static int open_tmp(struct pen_sink *s, struct pen_err *err)
 		k->tmp = pen__alloc(1, cap);
 	if (!k->tmp)
 		return pen__fail_nomem(err, k->path, cap);
-	/* a name may be left from a process that had our number and died */
+	/* the name may be left over from a process with our number */
 	for (unsigned tries = 0; tries < 1000; tries++) {
 		snprintf(k->tmp, cap, "%s.%ld-%u.tmp", k->path, (long)getpid(),
 			 atomic_fetch_add(&o->nsinks, 1));
@@ -192,10 +191,11 @@ static int open_tmp(struct pen_sink *s, struct pen_err *err)
 	}
 	if (k->fd >= 0)
 		return 0;
-	/* err stays untouched: the folders may have to be made */
+	/* err stays untouched: the folders may have to be created */
 	return errno == ENOENT || errno == ENOTDIR
 		       ? PEN_ENOTFOUND
-		       : pen__fail_sys(err, errno, k->tmp, "cannot be made");
+		       : pen__fail_sys(err, errno, k->tmp,
+				       "cannot create the file");
 }
 
 static void sink_fini(struct pen_file_sink *k)
@@ -213,9 +213,8 @@ int pen__file_sink_open(struct pen_sink *s, const char *path,
 
 	k->fd = -1;
 	if (!*path || path[strlen(path) - 1] == '/')
-		return pen__fail(err, PEN_EINVAL, path,
-				 "no file name to write "
-				 "to; give one");
+		return pen__fail(err, P_BAD_VALUE, path,
+				 "the path has no file name; add one");
 	k->path = pen__strdup(path);
 	if (!k->path)
 		return pen__fail_nomem(err, path, strlen(path));
@@ -225,8 +224,9 @@ int pen__file_sink_open(struct pen_sink *s, const char *path,
 		if (!rc) {
 			rc = open_tmp(s, err);
 			if (rc == PEN_ENOTFOUND)
-				pen__fail(err, rc, k->path,
-					  "its folder went away");
+				pen__fail(err, P_NOT_FOUND, k->path,
+					  "the folder was removed while the "
+					  "file was being created");
 		}
 	}
 	if (rc)
@@ -242,7 +242,7 @@ static int flush(struct pen_file_sink *k, struct pen_err *err)
 	return write_all(k, k->stage.p, n, err);
 }
 
-/* Big writes go straight through; small ones are gathered first. */
+/* Large writes go straight through; small ones are buffered first. */
 int pen__file_sink_write(struct pen_sink *s, const void *buf, size_t n,
 			 struct pen_err *err)
 {
@@ -272,8 +272,9 @@ int pen__file_sink_patch(struct pen_sink *s, uint64_t at, const void *buf,
 	int rc;
 
 	if (at > s->written || n > s->written - at)
-		return pen__fail(err, PEN_EINVAL, k->path,
-				 "is not written up to there");
+		return pen__fail(
+			err, P_BAD_CALL, k->path,
+			"cannot change bytes that have not been written yet");
 	rc = flush(k, err);
 	while (!rc && n) {
 		const ssize_t w = pwrite(k->fd, p, n, (off_t)at);
@@ -316,25 +317,25 @@ int pen__file_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 	int rc = 0;
 
 	if (commit && k->bad)
-		rc = pen__fail(err, PEN_EIO, k->path,
-			       "not kept: an earlier write to it failed");
+		rc = pen__fail(err, P_IO, k->path,
+			       "discarded, because an earlier write failed");
 	if (commit && !rc)
 		rc = flush(k, err);
 	if (commit && !rc && o->fsync && fsync(k->fd))
 		rc = fail_write(k, errno, 0, err);
-	/* file systems that write late say here that it did not fit */
+	/* file systems that write late report errors here */
 	if (close(k->fd) && commit && !rc)
-		rc = pen__fail_sys(err, errno, k->path, "cannot be written");
+		rc = pen__fail_sys(err, errno, k->path,
+				   "cannot write the file");
 	if (commit && !rc && rename(k->tmp, k->path))
 		rc = pen__fail_sys(err, errno, k->path,
-				   "cannot be put in "
-				   "place");
+				   "cannot rename the temporary file");
 	if (!commit || rc)
 		unlink(k->tmp);
 	else if (o->fsync && sync_parent(k))
 		rc = pen__fail_sys(err, errno, k->path,
-				   "is there, but its name may be lost in a "
-				   "crash: its folder cannot be synced");
+				   "written, but its name may be lost in a "
+				   "crash: cannot sync the folder");
 	sink_fini(k);
 	return rc;
 }
@@ -342,42 +343,23 @@ int pen__file_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 /* ---- the store ---- */
 
 struct posix_queue {
+	struct pen_done done; /* first */
 	struct pen_files files;
-	struct pen_done done;
 };
 
 static const struct pen_opt opts[] = {
-	{ .name = "direct",
-	  .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct pen_file_opts, direct),
-	  .dflt = "false",
-	  .help = "read past the page cache (O_DIRECT)" },
-	{ .name = "fadvise",
-	  .type = PEN_OPT_ENUM,
-	  .off = offsetof(struct pen_file_opts, advice),
-	  .dflt = "auto",
-	  .choices = pen__file_advice,
-	  .help = "access pattern the kernel is told; auto: random for "
-		  "scattered small reads of big objects" },
+	PEN_FILES_DIRECT(0),
+	PEN_FILES_ADVICE(0),
 	{ .name = "readahead",
 	  .type = PEN_OPT_SIZE,
 	  .off = offsetof(struct pen_file_opts, readahead),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 1u << 30,
-	  .help = "read this much ahead of sequential reads; 0: as the "
-		  "kernel likes" },
-	{ .name = "dropcache",
-	  .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct pen_file_opts, dropcache),
-	  .dflt = "false",
-	  .help = "drop what was read from the page cache, so that the next "
-		  "pass is cold, too" },
-	{ .name = "fsync",
-	  .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct pen_file_opts, fsync),
-	  .dflt = "false",
-	  .help = "written files survive a power cut" },
+	  .help = "bytes to read ahead of sequential reads (0 = kernel "
+		  "default)" },
+	PEN_FILES_DROPCACHE(0),
+	PEN_FILES_FSYNC(0),
 	{ .name = NULL },
 };
 
@@ -390,9 +372,9 @@ int pen__files_check(const struct pen_file_opts *o, struct pen_err *err)
 
 	if (!o->direct || !key)
 		return 0;
-	return pen__fail(err, PEN_EINVAL, key,
-			 "has no effect with store.direct=true, which reads "
-			 "past the page cache: leave one of them out");
+	return pen__fail(err, P_NO_EFFECT, key,
+			 "has no effect with store.direct=true, which bypasses "
+			 "the page cache; omit one of them");
 }
 
 static int posix_open(struct pen_store *st, struct pen_err *err)
@@ -425,7 +407,7 @@ static void read_all(const struct pen_store *st, int fd, struct pen_io *io)
 	size_t got = 0;
 
 	pen__io_end(io, 0, 0);
-	/* nothing is there, and pread would call it an error */
+	/* nothing is there, and pread would return an error */
 	if (io->offset > INT64_MAX - io->len)
 		return;
 	while (got < io->len) {
@@ -468,15 +450,6 @@ static int posix_submit(struct pen_queue *q, struct pen_io *io)
 	return 0;
 }
 
-static unsigned posix_reap(struct pen_queue *q, unsigned min,
-			   struct pen_io **done, unsigned max)
-{
-	struct posix_queue *p = q->priv;
-
-	(void)min; /* all there are have finished */
-	return pen__done_pop(&p->done, done, max);
-}
-
 const struct pen_store_ops pen__store_posix = {
 	.name = "posix",
 	.help = "files, read with pread",
@@ -491,7 +464,7 @@ const struct pen_store_ops pen__store_posix = {
 	.queue_open = posix_queue_open,
 	.queue_close = posix_queue_close,
 	.submit = posix_submit,
-	.reap = posix_reap,
+	.reap = pen__done_reap,
 	.sink_open = pen__file_sink_open,
 	.sink_write = pen__file_sink_write,
 	.sink_patch = pen__file_sink_patch,

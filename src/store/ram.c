@@ -1,11 +1,11 @@
 /*
  * The store in memory: all listed files are read once, at bind, and reads lend
  * that memory. It shows what a loader could do if storage cost nothing, and
- * gives tests objects without files. It refuses a set that does not fit into
- * the memory there is, before it reads any of it.
+ * gives tests objects without files. It rejects a set that does not fit into
+ * the available memory before it reads any of it.
  *
  * Objects put here (by the library or through a sink) are kept until the store
- * closes, also when they are replaced: the old bytes may be lent.
+ * is closed, even if they are replaced: the old bytes may be lent.
  */
 #include "store/ram.h"
 
@@ -44,8 +44,8 @@ struct ram {
 };
 
 struct ram_queue {
+	struct pen_done done; /* first */
 	const struct view *view;
-	struct pen_done done;
 };
 
 struct ram_sink {
@@ -79,7 +79,7 @@ static void ram_close(struct pen_store *st)
 	pthread_mutex_destroy(&r->lock);
 }
 
-/* Takes name and p over when it succeeds. */
+/* Takes over name and p on success. */
 static int put(struct ram *r, char *name, uint8_t *p, size_t n)
 {
 	int rc = 0;
@@ -123,7 +123,7 @@ int pen__ram_put(struct pen_store *st, const char *name, const void *p,
 	return pen__fail_nomem(err, name, n);
 }
 
-/* By name, the newest of equal ones first. */
+/* By name, the newest of equal names first. */
 static int by_name(const void *va, const void *vb)
 {
 	const struct put *a = va, *b = vb;
@@ -166,7 +166,9 @@ static int ram_list(struct pen_store *st, const char *path, pen_keep_fn *keep,
 	pthread_mutex_unlock(&r->lock);
 	if (!own)
 		return pen__files_list(st, path, keep, arg, set, err);
-	return rc ? pen__fail(err, rc, path, "no room to list the objects") : 0;
+	return rc ? pen__fail(err, rc == PEN_ENOMEM ? P_NO_MEMORY : P_TOO_LONG,
+			      path, "cannot list the objects")
+		  : 0;
 }
 
 static size_t padded(uint64_t n)
@@ -211,7 +213,7 @@ static int find_put(struct ram *r, const char *name, struct view *v)
 {
 	size_t lo = 0, hi = r->nput;
 
-	/* the first that is not less: by_name() puts the newest there */
+	/* the first that is not less: by_name() sorts the newest there */
 	while (lo < hi) {
 		const size_t mid = lo + (hi - lo) / 2;
 
@@ -243,9 +245,10 @@ static int fill_views(struct pen_store *st, struct pen_err *err)
 		if (is_put(s, i)) {
 			rc = find_put(r, pen__object_name(s, i), v);
 			if (rc)
-				pen__fail(err, rc, pen__object_name(s, i),
-					  "no such object in memory; list "
-					  "again");
+				pen__fail(err, P_NOT_FOUND,
+					  pen__object_name(s, i),
+					  "no such object in memory; list the "
+					  "objects again");
 			continue;
 		}
 		v->p = (uint8_t *)r->block.p + at;
@@ -258,7 +261,7 @@ static int fill_views(struct pen_store *st, struct pen_err *err)
 	return rc;
 }
 
-/* Bytes the files take, or PEN_ENOMEM when there is no room for them. */
+/* Bytes the files take, or PEN_ENOMEM if they do not fit. */
 static int plan(const struct pen_store *st, size_t *total, struct pen_err *err)
 {
 	const uint64_t free_bytes = pen__memory_available();
@@ -276,12 +279,12 @@ static int plan(const struct pen_store *st, size_t *total, struct pen_err *err)
 	*total = (size_t)n;
 	if (n <= free_bytes)
 		return 0;
-	return pen__fail(err, PEN_ENOMEM, "store=ram",
-			 "the data set has %s, but only %s of memory are "
-			 "available: use store=mmap or store=posix, or fewer "
-			 "files",
-			 pen__show_bytes((double)s->total_bytes).s,
-			 pen__show_bytes((double)free_bytes).s);
+	return pen__fail(
+		err, P_OVER_BUDGET, "store=ram",
+		"the data set takes %s, but only %s of memory is available; "
+		"use store=mmap or store=posix, or fewer files",
+		pen__show_bytes((double)s->total_bytes).s,
+		pen__show_bytes((double)free_bytes).s);
 }
 
 static int ram_bind(struct pen_store *st, struct pen_err *err)
@@ -327,25 +330,12 @@ static int ram_submit(struct pen_queue *q, struct pen_io *io)
 {
 	struct ram_queue *p = q->priv;
 	const struct view *v = &p->view[io->object];
-	const size_t off = io->offset < v->n ? (size_t)io->offset : v->n;
 
 	if (p->done.n >= q->depth)
 		return PEN_END;
-	io->data = v->p + off;
-	io->res = (int64_t)(io->len < v->n - off ? io->len : v->n - off);
-	io->sys = 0;
-	io->lent = NULL;
+	pen__io_lend(io, v->p, v->n);
 	pen__done_push(&p->done, io);
 	return 0;
-}
-
-static unsigned ram_reap(struct pen_queue *q, unsigned min,
-			 struct pen_io **done, unsigned max)
-{
-	struct ram_queue *p = q->priv;
-
-	(void)min; /* all there are have finished */
-	return pen__done_pop(&p->done, done, max);
 }
 
 static int ram_sink_open(struct pen_sink *s, const char *path,
@@ -378,7 +368,7 @@ static int ram_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 	else if (commit && put(s->st->priv, k->name, k->buf.p, k->buf.n))
 		rc = pen__fail_nomem(err, k->name, 0);
 	else if (commit)
-		return 0; /* name and bytes are the store's now */
+		return 0; /* the store owns name and bytes now */
 	pen__buf_fini(&k->buf);
 	pen__free(k->name);
 	return rc;
@@ -386,7 +376,7 @@ static int ram_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 
 const struct pen_store_ops pen__store_ram = {
 	.name = "ram",
-	.help = "files, read whole into memory first",
+	.help = "files, loaded into memory first",
 	.opts = opts,
 	.priv_size = sizeof(struct ram),
 	.queue_size = sizeof(struct ram_queue),
@@ -399,7 +389,7 @@ const struct pen_store_ops pen__store_ram = {
 	.queue_open = ram_queue_open,
 	.queue_close = ram_queue_close,
 	.submit = ram_submit,
-	.reap = ram_reap,
+	.reap = pen__done_reap,
 	.sink_open = ram_sink_open,
 	.sink_write = ram_sink_write,
 	.sink_close = ram_sink_close,

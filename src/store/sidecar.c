@@ -1,7 +1,7 @@
 /*
- * Reading a file beside an object whole: the index that some formats keep in
- * files of their own. For indexing only. Refuses what is not a regular file
- * (a pipe would wait for ever) and what is larger than the caller can believe.
+ * Reads an entire file next to an object: the index that some formats keep in
+ * separate files. For indexing only. Rejects anything that is not a regular
+ * file (a pipe would block forever) and files larger than the caller's limit.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,8 @@ static int read_all(int fd, const char *path, struct pen_buf *out,
 		if (n > 0)
 			pen__buf_put(out, piece, (size_t)n);
 		else if (n < 0 && errno != EINTR)
-			rc = pen__fail_sys(err, errno, path, "cannot be read");
+			rc = pen__fail_sys(err, errno, path,
+					   "cannot read the file");
 		if (out->bad)
 			rc = pen__fail_nomem(err, path, STEP);
 	}
@@ -43,17 +44,17 @@ int pen__files_read_whole(struct pen_store *st, const char *path,
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
 
 	(void)st;
+	if (fd < 0 && pen__file_code(errno) == PEN_ENOTFOUND)
+		return pen__fail(err, P_NOT_FOUND, path, "does not exist");
 	if (fd < 0)
-		return pen__fail(err, pen__file_code(errno), path, "%s",
-				 errno == ENOENT ? "is missing"
-						 : "cannot be read");
+		return pen__fail_sys(err, errno, path, "cannot open the file");
 	if (fstat(fd, &sb) < 0)
-		rc = pen__fail_sys(err, errno, path, "cannot be read");
+		rc = pen__fail_sys(err, errno, path, "cannot read the file");
 	else if (!S_ISREG(sb.st_mode) || (uint64_t)sb.st_size > limit)
-		rc = pen__fail(err, PEN_EDATA, path,
-			       "is no index: it is not a file, or has more "
-			       "than %s",
-			       pen__show_bytes((double)limit).s);
+		rc = pen__fail(
+			err, P_BAD_INDEX, path,
+			"not an index: not a regular file, or larger than %s",
+			pen__show_bytes((double)limit).s);
 	else
 		rc = read_all(fd, path, out, err);
 	close(fd);

@@ -1,8 +1,8 @@
 /*
- * Stores as the rest sees them: chosen by name, options filled, life and
- * errors the same for all. A store that has an option `under` decorates
- * another one; settings it does not know are that one's. Nothing here moves
- * bytes but pen__queue_read, which is for indexing and not for batches.
+ * Stores as the rest of the program sees them: chosen by name, options filled,
+ * the same lifetime and errors for all. A store with an option `under`
+ * decorates another one, which gets the settings it does not know. Nothing here
+ * moves bytes except pen__queue_read, which is for indexing, not for batches.
  */
 #include "store/store.h"
 
@@ -21,7 +21,7 @@
 #define MAX_NAMES 32
 #define BOUNCE_SIZE (1u << 20)
 
-/* Known, but left out when this library was built. */
+/* Known, but not part of this build. */
 static const struct {
 	const char *name, *needs;
 } absent[] = {
@@ -47,22 +47,21 @@ static int fail_unknown(const char *name, struct pen_err *err)
 
 	for (unsigned i = 0; absent[i].name; i++)
 		if (strcmp(absent[i].name, name) == 0)
-			return pen__fail(err, PEN_ENOTSUP, name,
-					 "this store was left out of the "
-					 "build: it needs %s",
+			return pen__fail(err, P_NOT_IN_BUILD, name,
+					 "not part of this build; it needs %s",
 					 absent[i].needs);
 	for (unsigned i = 0; i < MAX_NAMES && pen__store_at(i); i++)
 		names[i] = pen__store_at(i)->name;
 	near = pen__nearest(name, names);
-	return pen__fail(err, PEN_EINVAL, name, "no such store%s%s%s",
-			 near ? "; did you mean " : "", near ? near : "",
-			 near ? "?" : "");
+	return pen__fail(err, P_UNKNOWN_NAME, name, "unknown store%s%s%s",
+			 near ? "; did you mean '" : "", near ? near : "",
+			 near ? "'?" : "");
 }
 
 #define FEW_QUEUES 16
-#define FEW_DESCRIPTORS 32 /* what else the process has open */
+#define FEW_DESCRIPTORS 32 /* other descriptors of the process */
 
-/* Open files a queue may have, of so many; a ring takes one, too. */
+/* Open files allowed per queue; a ring takes one too. */
 static unsigned max_open(unsigned nqueues)
 {
 	const unsigned n = nqueues > FEW_QUEUES ? nqueues : FEW_QUEUES;
@@ -104,8 +103,8 @@ void pen__descriptors_reserve(uint64_t n)
 }
 
 /*
- * Puts the settings of a decorator first and those of the store beneath it
- * after them; *nmine says where. For other stores all are its own.
+ * Puts the settings of a decorator first and those of the store below after
+ * them; *nmine is the boundary. Other stores keep all of them.
  */
 static void split(const struct pen_store_ops *ops, bool decorates,
 		  const struct pen_opts_kv *kv, size_t nkv,
@@ -117,7 +116,7 @@ static void split(const struct pen_store_ops *ops, bool decorates,
 		if (!decorates || pen__opt_find(ops->opts, kv[i].key))
 			out[n++] = kv[i];
 	*nmine = n;
-	/* from the back, so that a setting given twice stays in order */
+	/* from the back, so that repeated settings stay in order */
 	for (size_t i = nkv; decorates && i-- > 0;)
 		if (!pen__opt_find(ops->opts, kv[i].key))
 			out[--rest] = kv[i];
@@ -136,7 +135,7 @@ static int fill(struct pen_store *st, const struct pen_opts_kv *kv, size_t nkv,
 	if (!sorted)
 		return pen__fail_nomem(err, ops->name, 0);
 	split(ops, opens, kv, nkv, sorted, &nmine);
-	/* over another store it is what cache= names */
+	/* on top of another store it is what cache= names */
 	rc = pen__opt_fill(ops->opts, st->priv, sorted, nmine,
 			   st->under ? "cache." : "store.", err);
 	if (!rc && opens) {
@@ -247,7 +246,14 @@ void pen__queue_close(struct pen_queue *q)
 	pen__free(q);
 }
 
-/* Submits and waits; the n bytes after `skip` are in `to` then. */
+unsigned pen__done_reap(struct pen_queue *q, unsigned min, struct pen_io **done,
+			unsigned max)
+{
+	(void)min; /* all submitted reads have finished */
+	return pen__done_pop(q->priv, done, max);
+}
+
+/* Submits and waits; then `to` has the n bytes after `skip`. */
 static int read_piece(struct pen_queue *q, struct pen_io *io, size_t skip,
 		      void *to, size_t n, struct pen_err *err)
 {
@@ -257,7 +263,7 @@ static int read_piece(struct pen_queue *q, struct pen_io *io, size_t skip,
 	int rc = 0;
 
 	if (ops->submit(q, io) || ops->reap(q, 1, &done, 1) != 1 || done != io)
-		return pen__fail(err, PEN_EINVAL, ops->name,
+		return pen__fail(err, P_BAD_CALL, ops->name,
 				 "a blocking read needs an idle queue");
 	if (io->res < 0 || (uint64_t)io->res < skip + n) {
 		io->len = skip + n;
@@ -274,7 +280,7 @@ static int read_piece(struct pen_queue *q, struct pen_io *io, size_t skip,
 	return rc;
 }
 
-/* Through a buffer as the store wants it, a piece at a time. */
+/* Reads through an aligned buffer, one piece at a time. */
 static int read_aligned(struct pen_queue *q, struct pen_io *io, void *buf,
 			size_t len, struct pen_err *err)
 {
@@ -322,33 +328,31 @@ static int fail_read(const struct pen_io *io, const char *path,
 	const int code = (int)io->res;
 
 	if (code == PEN_ESTALE)
-		return pen__fail(err, code, path,
-				 "changed since it was indexed (size or time "
-				 "differs): run again, the index is rebuilt by "
-				 "itself");
+		return pen__fail(
+			err, P_DATA_CHANGED, path,
+			"changed since it was indexed (size or time differs); "
+			"run again, the index is rebuilt automatically");
 	if (code == PEN_ENOTSUP)
-		return pen__fail(err, code, path,
-				 "its file system does not allow O_DIRECT: set "
-				 "store.direct=false");
+		return pen__fail(err, P_UNSUPPORTED_SYSTEM, path,
+				 "its file system does not support O_DIRECT; "
+				 "set store.direct=false");
 	if (code == PEN_ENOMEM)
 		return pen__fail_nomem(err, path, io->len);
 	if (code == PEN_ENOTFOUND)
-		pen__fail_sys(err, io->sys, path,
-			      "is gone since it was indexed: put it back or "
-			      "run again");
+		pen__fail(err, P_NOT_FOUND, path,
+			  "no longer exists, although it is in the index; "
+			  "restore it or run again");
 	else if (io->sys == EMFILE)
-		pen__fail(err, code, path,
-			  "too many files are open to open it: raise `ulimit "
+		pen__fail(err, P_TOO_MANY_FILES, path,
+			  "cannot open it: too many open files; raise `ulimit "
 			  "-n` or lower threads=");
 	else
 		pen__fail_sys(err, io->sys, path,
-			      "reading %zu bytes at offset %" PRIu64 " failed",
+			      "cannot read %zu bytes at offset %" PRIu64 "",
 			      io->len, io->offset);
-	if (err) {
-		err->code = code;
+	if (err)
 		err->sys = io->sys;
-	}
-	return code;
+	return pen__err_code(err, code);
 }
 
 int pen__io_error(const struct pen_store *st, const struct pen_io *io,
@@ -357,17 +361,17 @@ int pen__io_error(const struct pen_store *st, const struct pen_io *io,
 	char path[PATH_MAX];
 
 	if (io->res == PEN_ECLOSED && st->lost)
-		return pen__fail(err, PEN_ECLOSED, st->lost->where, "%s",
+		return pen__fail(err, P_CLOSED, st->lost->where, "%s",
 				 st->lost->msg);
 	pen__object_path(st->objs, io->object, path, sizeof(path));
 	if (io->res < 0)
 		return fail_read(io, path, err);
 	if ((uint64_t)io->res >= io->len)
 		return 0;
-	return pen__fail(err, PEN_EDATA, path,
-			 "object ends at byte %" PRIu64 ", but %zu bytes were "
-			 "expected at offset %" PRIu64 ": it is truncated or "
-			 "was changed; copy it again or leave it out",
+	return pen__fail(err, P_TRUNCATED, path,
+			 "truncated or changed: ends at byte %" PRIu64
+			 ", but %zu bytes were expected at offset %" PRIu64
+			 "; copy it again or exclude it",
 			 io->offset + (uint64_t)io->res, io->len, io->offset);
 }
 
@@ -379,7 +383,7 @@ int pen__sink_open(struct pen_sink **out, struct pen_store *st,
 	int rc;
 
 	if (!st->ops->sink_open)
-		return pen__fail(err, PEN_ENOTSUP, st->ops->name,
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, st->ops->name,
 				 "this store cannot be written to; use posix");
 	s = pen__calloc(1, sizeof(*s));
 	if (!s)

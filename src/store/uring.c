@@ -1,11 +1,11 @@
 /*
  * The store of files read through io_uring: many reads in flight from one
- * thread, and one system call for a batch of them. Each queue has a ring of
- * its own. Reads are gathered until somebody reaps or the queue is full.
+ * thread, and one system call for a group of them. Each queue has a ring of its
+ * own. Reads are collected until the caller reaps or the queue is full.
  *
- * Buffers are the caller's and change, so they are not registered; files can
- * be (fixed_files). Where the kernel does not permit io_uring, opening a queue
- * says so: nothing falls back silently, because it would be measured as
+ * Buffers belong to the caller and change, so they are not registered; files
+ * can be (fixed_files). Where the kernel does not permit io_uring, opening a
+ * queue fails: there is no silent fallback, which would be measured as
  * something it is not.
  */
 #include "store/files.h"
@@ -26,7 +26,7 @@ struct req {
 	struct pen_io *io;
 	struct pen_file *file;
 	size_t got;
-	uint32_t next; /* free list, or the ones not handed over yet */
+	uint32_t next; /* free list, or those not handed over yet */
 };
 
 struct uring_queue {
@@ -37,51 +37,28 @@ struct uring_queue {
 	uint64_t *fixed;      /* serial of the file registered in each slot */
 	uint32_t free;	      /* list ends, index + 1 */
 	uint32_t first, last; /* prepared, not handed over */
-	unsigned flying;      /* reqs in use */
-	int broken;	      /* errno since when nothing can be handed over */
+	unsigned flying;      /* requests in use */
+	int broken;	      /* errno since nothing can be handed over */
 	bool closing;
 };
 
 static const struct pen_opt opts[] = {
-	{ .name = "direct",
-	  .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct uring_store, files) +
-		 offsetof(struct pen_file_opts, direct),
-	  .dflt = "false",
-	  .help = "read past the page cache (O_DIRECT)" },
-	{ .name = "fadvise",
-	  .type = PEN_OPT_ENUM,
-	  .off = offsetof(struct uring_store, files) +
-		 offsetof(struct pen_file_opts, advice),
-	  .dflt = "auto",
-	  .choices = pen__file_advice,
-	  .help = "access pattern the kernel is told; auto: random for "
-		  "scattered small reads of big objects" },
-	{ .name = "dropcache",
-	  .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct uring_store, files) +
-		 offsetof(struct pen_file_opts, dropcache),
-	  .dflt = "false",
-	  .help = "drop what was read from the page cache, so that the next "
-		  "pass is cold, too" },
+	PEN_FILES_DIRECT(offsetof(struct uring_store, files)),
+	PEN_FILES_ADVICE(offsetof(struct uring_store, files)),
+	PEN_FILES_DROPCACHE(offsetof(struct uring_store, files)),
 	{ .name = "fixed_files",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct uring_store, fixed_files),
 	  .dflt = "false",
-	  .help = "register open files with the ring: cheaper reads, dearer "
-		  "opens" },
+	  .help = "register open files with the ring: cheaper reads, more "
+		  "expensive opens" },
 	{ .name = "sqpoll",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct uring_store, sqpoll),
 	  .dflt = "false",
-	  .help = "a kernel thread takes reads over without a system call; "
-		  "costs a CPU" },
-	{ .name = "fsync",
-	  .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct uring_store, files) +
-		 offsetof(struct pen_file_opts, fsync),
-	  .dflt = "false",
-	  .help = "written files survive a power cut" },
+	  .help = "let a kernel thread submit reads without system calls (uses "
+		  "one CPU)" },
+	PEN_FILES_FSYNC(offsetof(struct uring_store, files)),
 	{ .name = NULL },
 };
 
@@ -93,7 +70,7 @@ static int uring_open(struct pen_store *st, struct pen_err *err)
 	return pen__files_check(&u->files, err);
 }
 
-/* Newer kernels interrupt less when told that one thread does it all. */
+/* Newer kernels interrupt less if a single thread does everything. */
 static int ring_init(struct uring_queue *p, unsigned depth, bool sqpoll)
 {
 	const unsigned best = sqpoll ? IORING_SETUP_SQPOLL
@@ -117,18 +94,18 @@ static int fail_ring(int sys, struct pen_err *err)
 		      "/proc/sys/kernel/io_uring_disabled)";
 		break;
 	case ENOSYS:
-		why = "this kernel does not have it";
+		why = "this kernel does not support it";
 		break;
 	case EMFILE:
-		why = "too many files are open, and each thread needs one more "
+		why = "too many open files, and each thread needs one more "
 		      "(raise `ulimit -n` or lower threads=)";
 		break;
 	case ENOMEM:
-		why = "not enough memory may be locked (ulimit -l)";
+		why = "the limit of locked memory is too low (ulimit -l)";
 		break;
 	}
-	pen__fail(err, PEN_ENOTSUP, "store=uring",
-		  "io_uring cannot be used: %s; use store=posix",
+	pen__fail(err, P_UNSUPPORTED_SYSTEM, "store=uring",
+		  "cannot use io_uring: %s; use store=posix",
 		  why ? why : "unknown error");
 	if (err)
 		err->sys = sys;
@@ -157,8 +134,8 @@ static int open_reqs(struct pen_queue *q, struct pen_err *err)
 				       p->files.cap * sizeof(*p->fixed));
 	rc = io_uring_register_files_sparse(&p->ring, p->files.cap);
 	return rc ? pen__fail_sys(err, -rc, "store=uring",
-				  "files cannot be registered: set "
-				  "store.fixed_files=false")
+				  "cannot register files (set "
+				  "store.fixed_files=false)")
 		  : 0;
 }
 
@@ -201,7 +178,7 @@ static void finish(struct pen_queue *q, struct req *r)
 	p->flying--;
 }
 
-/* The slot's registered file; -1 when it cannot be registered. */
+/* The file's registered slot; -1 if it cannot be registered. */
 static int fixed_slot(struct uring_queue *p, const struct pen_file *f)
 {
 	const unsigned slot = (unsigned)(f - p->files.slot);
@@ -210,7 +187,7 @@ static int fixed_slot(struct uring_queue *p, const struct pen_file *f)
 		return -1;
 	if (p->fixed[slot] == f->serial)
 		return (int)slot;
-	/* replaces an older one: its slot is free, so no read is using it */
+	/* replaces an older one whose slot is free: no read uses it */
 	if (io_uring_register_files_update(&p->ring, slot, &f->fd, 1) < 0)
 		return -1;
 	p->fixed[slot] = f->serial;
@@ -229,8 +206,8 @@ static void fail_req(struct pen_queue *q, struct req *r, int sys)
 }
 
 /*
- * There is an SQE for every req, so there is one to be had; but a polling
- * kernel thread may finish a read before it gives the SQE back.
+ * There is an SQE for every request, so one is available; but a polling kernel
+ * thread may finish a read before it returns the SQE.
  */
 static struct io_uring_sqe *next_sqe(struct uring_queue *p, int *sys)
 {
@@ -272,9 +249,10 @@ static void prepare(struct pen_queue *q, struct req *r)
 }
 
 /*
- * The ring refuses for good (its descriptor was closed under us): nobody may
- * wait for what it has not taken, and, when it cannot even be waited on, for
- * anything. Its SQEs stay where they are and are never handed over again.
+ * The ring refuses for good (its descriptor was closed behind our back):
+ * nothing may wait for what it has not taken and, if it cannot even be waited
+ * on, for anything. Its SQEs stay where they are and are never handed over
+ * again.
  */
 static void give_up(struct pen_queue *q, int sys, bool all)
 {
@@ -313,7 +291,7 @@ static void hand_over(struct pen_queue *q, unsigned wait)
 		p->first = p->req[p->first - 1].next;
 }
 
-/* One completion: the read is over, or goes on with the rest. */
+/* One completion: the read has finished, or continues with the rest. */
 static void complete(struct pen_queue *q, struct req *r, int res)
 {
 	struct uring_queue *p = q->priv;
@@ -358,7 +336,7 @@ static void uring_queue_close(struct pen_queue *q)
 {
 	struct uring_queue *p = q->priv;
 
-	/* reads of files do not wait for anybody: they end by themselves */
+	/* reads of files depend on nothing else: they always finish */
 	p->closing = true;
 	while (p->flying) {
 		hand_over(q, 1);
@@ -425,7 +403,7 @@ static unsigned uring_reap(struct pen_queue *q, unsigned min,
 
 const struct pen_store_ops pen__store_uring = {
 	.name = "uring",
-	.help = "files, read through io_uring: many reads in flight a thread",
+	.help = "files, read through io_uring: many reads in flight per thread",
 	.opts = opts,
 	.priv_size = sizeof(struct uring_store),
 	.queue_size = sizeof(struct uring_queue),

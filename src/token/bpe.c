@@ -1,34 +1,35 @@
 /*
- * Byte-pair merges: a sequence is letters at first, and of all pairs of
- * neighbours that have a merge, the one whose merge comes first in the file is
- * merged, the leftmost of several, until there is none.
+ * Byte-pair encoding: a sequence starts as single letters. Of all adjacent
+ * pairs that have a merge, the one whose merge comes first in the file is
+ * merged, leftmost first, until no pair has a merge.
  *
- * Pairs wait in a list per merge, and a bit says which lists have any, so that
- * a merge costs a few steps however long the sequence is. Inside a list order
- * matters only where pairs can overlap (a word merged with itself): these are
- * sorted. That is true as long as no merge makes what an earlier one takes;
- * where a file has such, every list is sorted and left when that happens.
+ * Each merge has a list of its pairs, and a bitmap shows which lists are not
+ * empty, so a merge takes a few steps whatever the length of the sequence.
+ * Order within a list matters only if pairs can overlap (a word merged with
+ * itself): such lists are sorted. This holds as long as no merge makes a word
+ * that an earlier one uses. If a file has such merges, every list is sorted,
+ * and abandoned when an earlier merge becomes possible.
  */
 #include <stdio.h>
 
 #include "token/bpe.h"
 
 #define NIL UINT32_MAX
-/* Positions are 32 bits. */
+/* Positions have 32 bits. */
 #define LETTERS_MOST (UINT32_MAX - 1)
 
-/* A place in the sequence; alive while word is not NIL. */
+/* A position in the sequence; in use unless word is NIL. */
 struct cell {
-	uint32_t word, left, right;    /* and its neighbours */
-	uint32_t merge, before, after; /* of the pair it begins; its list */
+	uint32_t word, left, right;    /* word id and neighbours */
+	uint32_t merge, before, after; /* of the pair that starts here */
 };
 
 struct work {
 	const struct pen_bpe *p;
 	struct cell *cell;
-	uint32_t *head;	  /* per merge; means something where its bit is set */
+	uint32_t *head;	  /* per merge; valid only if its bit is set */
 	uint64_t *some;	  /* a bit per merge: its list is not empty */
-	uint64_t *groups; /* a bit per word of `some` */
+	uint64_t *groups; /* a bit per 64 bits of `some` */
 	uint32_t *order;
 };
 
@@ -92,7 +93,7 @@ static void unlink_pair(struct work *w, uint32_t at)
 	c->merge = PEN_BPE_NONE;
 }
 
-/* The first merge that has pairs, not before `from`'s group. */
+/* First merge that has pairs, starting at the group of `from`. */
 static uint32_t lowest(const struct work *w, uint32_t from)
 {
 	const uint64_t n = words_of(words_of(w->p->nmerges));
@@ -108,7 +109,8 @@ static uint32_t lowest(const struct work *w, uint32_t from)
 	return PEN_BPE_NONE;
 }
 
-/* The pair at `at` becomes one; the lowest of the merges that this made. */
+/* Merges the pair at `at`; returns the lowest merge that this makes
+ * possible. */
 static uint32_t merge_pair(struct work *w, uint32_t at)
 {
 	struct cell *c = &w->cell[at];
@@ -138,7 +140,7 @@ static uint32_t merge_pair(struct work *w, uint32_t at)
 	return low;
 }
 
-/* Shell's sort: it takes no memory, and lists are in order in large parts. */
+/* Shell sort: it needs no memory, and the lists are mostly sorted. */
 static void sort(uint32_t *v, uint32_t n)
 {
 	static const uint32_t gaps[] = { 8858192, 3936974, 1749766, 777674,
@@ -158,7 +160,7 @@ static void sort(uint32_t *v, uint32_t n)
 		}
 }
 
-/* All pairs of a merge, or until an earlier one comes up. */
+/* Applies a merge to all its pairs, or until an earlier merge is possible. */
 static void merge_all(struct work *w, uint32_t m)
 {
 	const bool sorted = !w->p->ordered ||
@@ -193,7 +195,7 @@ static void lay_out(struct work *w, uint64_t n, uint8_t *room)
 	memset(w->groups, 0, words_of(some) * 8);
 }
 
-/* Letters to words; PEN_BPE_NONE stands for an unknown one. */
+/* Converts letters to words; PEN_BPE_NONE is an unknown one. */
 static int64_t first_words(const struct pen_tokens *t, struct work *w,
 			   const struct pen_sequence *s, struct pen_err *err)
 {
@@ -212,7 +214,7 @@ static int64_t first_words(const struct pen_tokens *t, struct work *w,
 			.merge = PEN_BPE_NONE,
 		};
 	}
-	/* from the end, so that lists are from left to right */
+	/* backwards, so that the lists run from left to right */
 	for (uint32_t i = n > 1 ? n - 1 : 0; i-- > 0;)
 		link_pair(w, i,
 			  pen__bpe_find(w->p, w->cell[i].word,
@@ -230,7 +232,7 @@ static int64_t bpe_list(const struct pen_tokens *t,
 
 	if (s->n > LETTERS_MOST)
 		return pen__fail(
-			err, PEN_ENOTSUP, NULL,
+			err, P_OVER_LIMIT, NULL,
 			"sample %llu is too long for format.tokens=bpe",
 			(unsigned long long)s->number);
 	if (!s->n)
@@ -244,12 +246,6 @@ static int64_t bpe_list(const struct pen_tokens *t,
 	for (uint32_t at = 0; at != NIL; at = w.cell[at].right)
 		out[made++] = w.cell[at].word;
 	return made;
-}
-
-static uint64_t bpe_count(const struct pen_tokens *t, uint64_t n)
-{
-	(void)t;
-	return n;
 }
 
 static void bpe_close(struct pen_tokens *t)
@@ -290,9 +286,9 @@ static int bpe_open(struct pen_tokens *t, const struct pen_token_opts *o,
 	t->priv = p;
 	if (!o->merges)
 		return pen__fail(
-			err, PEN_EINVAL, "merges",
-			"is needed with format.tokens=bpe: merges.txt (and "
-			"format.vocab=), or tokenizer.json");
+			err, P_MISSING_SETTING, "merges",
+			"required by format.tokens=bpe; set it to merges.txt "
+			"(with format.vocab=) or to tokenizer.json");
 	rc = pen__bpe_load(p, o->vocab, o->merges, err);
 	if (!rc)
 		rc = pen__tokens_file_specials(t, &p->words, err);
@@ -301,7 +297,7 @@ static int bpe_open(struct pen_tokens *t, const struct pen_token_opts *o,
 	settle_letters(t, p, o);
 	at = pen__tokens_special(t, "unk", 3);
 	p->has_unk = at >= 0 && !t->strict;
-	t->strict = false; /* done by first_words() */
+	t->strict = false; /* first_words() checks this */
 	t->unk = at < 0 ? 0 : t->special_id[at];
 	t->nwords = p->words.n;
 	t->dtype = pen__tokens_dtype(t, t->nwords);
@@ -326,7 +322,7 @@ const struct pen_token_ops pen__token_bpe = {
 	.whole_file = true,
 	.open = bpe_open,
 	.close = bpe_close,
-	.count = bpe_count,
+	.count = pen__tokens_each,
 	.list = bpe_list,
 	.scratch = bpe_scratch,
 	.word = bpe_word,

@@ -1,9 +1,9 @@
 /*
- * Merges from a file: lines of two words ("A C"), the first to be merged
- * first; or a tokenizer.json, which has the vocabulary, too. Without any
- * vocabulary, letters get the first numbers and merges the following ones.
- * Refused: prefixes and suffixes of words, dropout and the like, which have
- * no meaning for sequences or would change what they are.
+ * Reads merges from a file: lines of two words ("A C") in order of priority, or
+ * a tokenizer.json, which includes the vocabulary. Without a vocabulary,
+ * letters get the first ids and merges the following ones. Prefixes and
+ * suffixes of words, dropout and similar settings are refused: they have no
+ * meaning for sequences, or would change the tokens.
  */
 #include <stdio.h>
 
@@ -18,15 +18,14 @@ void pen__bpe_fini(struct pen_bpe *p)
 	pen__free(p->slot);
 }
 
-static int bad_merge(const struct pen_bpe *p, const char *where, uint64_t at,
+static int bad_merge(const struct pen_bpe *p, int kind, const char *where,
 		     const char *what, struct pen_err *err)
 {
-	(void)p;
-	return pen__fail(err, PEN_EDATA, where, "merge %llu %s",
-			 (unsigned long long)at, what);
+	return pen__fail(err, kind, where, "merge %llu %s",
+			 (unsigned long long)p->nmerges + 1, what);
 }
 
-/* The next merge, of two words and the one they make, all of the vocabulary. */
+/* Adds the next merge; both words and the result must be in the vocabulary. */
 static int add_merge(struct pen_bpe *p, const char *where, const char *a,
 		     size_t na, const char *b, size_t nb, struct pen_err *err)
 {
@@ -35,8 +34,8 @@ static int add_merge(struct pen_bpe *p, const char *where, const char *a,
 	uint64_t at;
 
 	if (!na || !nb || na > PEN_WORD_LETTERS || nb > PEN_WORD_LETTERS)
-		return bad_merge(p, where, p->nmerges + UINT64_C(1),
-				 "is not two words of a vocabulary", err);
+		return bad_merge(p, P_BAD_TEXT, where, "is not a pair of words",
+				 err);
 	memcpy(both, a, na);
 	memcpy(both + na, b, nb);
 	m.left = pen__words_find(&p->words, a, na);
@@ -44,13 +43,13 @@ static int add_merge(struct pen_bpe *p, const char *where, const char *a,
 	m.made = pen__words_find(&p->words, both, na + nb);
 	if (m.left == UINT32_MAX || m.right == UINT32_MAX ||
 	    m.made == UINT32_MAX)
-		return bad_merge(p, where, p->nmerges + UINT64_C(1),
-				 "takes or makes a word that is not in the "
-				 "vocabulary: these are of different models",
-				 err);
+		return bad_merge(
+			p, P_FILES_DISAGREE, where,
+			"uses or makes a word that is not in the vocabulary; "
+			"use the vocabulary and merges of one model",
+			err);
 	if (pen__bpe_find(p, m.left, m.right) != PEN_BPE_NONE)
-		return bad_merge(p, where, p->nmerges + UINT64_C(1),
-				 "was there before", err);
+		return bad_merge(p, P_BAD_TEXT, where, "is listed twice", err);
 	p->merge[p->nmerges] = m;
 	at = ((uint64_t)m.left << 32 | m.right) * 0x9e3779b97f4a7c15u;
 	for (at >>= 20; p->slot[at & p->mask];)
@@ -65,8 +64,7 @@ static int reserve(struct pen_bpe *p, const char *where, uint64_t n,
 	uint64_t slots = 16;
 
 	if (n >= UINT32_MAX / 8)
-		return pen__fail(err, PEN_ENOTSUP, where,
-				 "has too many merges");
+		return pen__fail(err, P_OVER_LIMIT, where, "too many merges");
 	while (slots < 2 * n)
 		slots *= 2;
 	p->merge = pen__alloc((size_t)n + 1, sizeof(*p->merge));
@@ -77,7 +75,7 @@ static int reserve(struct pen_bpe *p, const char *where, uint64_t n,
 		       : pen__fail_nomem(err, where, (size_t)slots * 16);
 }
 
-/* The two words of a line; false: an empty line, or one that says more. */
+/* Splits a line into two words; false: an empty line or a version line. */
 static bool split_line(const char *s, const char *end, const char **b,
 		       size_t *na, size_t *nb)
 {
@@ -135,7 +133,7 @@ static int merges_text(struct pen_bpe *p, const char *where, const char *s,
 	return rc ? rc : each_line(p, where, s, s + n, merge_line, err);
 }
 
-/* "a b", or ["a", "b"], as newer files have it */
+/* "a b", or ["a", "b"] in newer files */
 static int merge_node(struct pen_bpe *p, const struct pen_jdoc *d, uint32_t x,
 		      const char *where, struct pen_err *err)
 {
@@ -156,7 +154,7 @@ static int merge_node(struct pen_bpe *p, const struct pen_jdoc *d, uint32_t x,
 			 b ? strlen(b) : 0, err);
 }
 
-/* Settings of a tokenizer.json that would make other tokens of it. */
+/* Refuses settings of a tokenizer.json that would yield other tokens. */
 static int check_model(const struct pen_jdoc *d, uint32_t model,
 		       const char *where, struct pen_err *err)
 {
@@ -166,8 +164,8 @@ static int check_model(const struct pen_jdoc *d, uint32_t model,
 	const uint32_t type = pen__jdoc_get(d, model, "type");
 
 	if (type != PEN_JDOC_NONE && !pen__jdoc_is(d, type, "BPE"))
-		return pen__fail(err, PEN_ENOTSUP, where,
-				 "is not of byte-pair merges: try "
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, where,
+				 "not a byte-pair encoding (BPE) model; try "
 				 "format.tokens=vocab");
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		const uint32_t x = pen__jdoc_get(d, model, odd[i]);
@@ -176,9 +174,10 @@ static int check_model(const struct pen_jdoc *d, uint32_t model,
 
 		if (x != PEN_JDOC_NONE && t != PEN_JDOC_NULL &&
 		    t != PEN_JDOC_FALSE && !(text && !*text))
-			return pen__fail(err, PEN_ENOTSUP, where,
-					 "has %s, which is not supported",
-					 odd[i]);
+			return pen__fail(
+				err, P_UNSUPPORTED_FEATURE, where,
+				"the model setting '%s' is not supported",
+				odd[i]);
 	}
 	return 0;
 }
@@ -196,8 +195,8 @@ static int merges_json(struct pen_bpe *p, const char *where, const char *s,
 	list = pen__jdoc_get(&d, model, "merges");
 	rc = check_model(&d, model, where, err);
 	if (!rc && pen__jdoc_type(&d, list) != PEN_JDOC_LIST)
-		rc = pen__fail(err, PEN_EDATA, where,
-			       "has no list model.merges");
+		rc = pen__fail(err, P_NOT_THIS_FORMAT, where,
+			       "the list model.merges is missing");
 	if (!rc && !p->words.n)
 		rc = pen__words_parse(&p->words, &d,
 				      pen__jdoc_get(&d, model, "vocab"), where,
@@ -211,11 +210,11 @@ static int merges_json(struct pen_bpe *p, const char *where, const char *s,
 	return rc;
 }
 
-/* Without a vocabulary: what the merges themselves say. */
+/* Without a vocabulary: collects the letters that the merges use. */
 static int name_letters(struct pen_bpe *p, const char *where, const char *a,
 			size_t na, const char *b, struct pen_err *err)
 {
-	bool *seen = (bool *)p->letter; /* not in use yet */
+	bool *seen = (bool *)p->letter; /* not yet in use */
 
 	(void)where, (void)err;
 	for (size_t i = 0; i < na; i++)
@@ -260,7 +259,7 @@ static int words_of_merges(struct pen_bpe *p, const char *where, const char *s,
 	return rc;
 }
 
-/* Is each word made before it is taken? Files of training are so. */
+/* True if each word is made before it is used, as in trained files. */
 static bool is_ordered(const struct pen_bpe *p, struct pen_err *err, int *rc)
 {
 	uint32_t *last = pen__calloc(p->words.n, sizeof(*last));
@@ -293,7 +292,8 @@ int pen__bpe_load(struct pen_bpe *p, const char *vocab, const char *merges,
 		return rc;
 	json = s[strspn(s, " \t\r\n")] == '{';
 	if (!json && memchr(s, '\0', n))
-		rc = pen__fail(err, PEN_EDATA, merges, "has NULs in it");
+		rc = pen__fail(err, P_BAD_TEXT, merges,
+			       "NUL byte: this is not a text file");
 	if (!rc && !json && !p->words.n)
 		rc = words_of_merges(p, merges, s, n, err);
 	if (!rc)

@@ -1,8 +1,8 @@
 /*
- * A token a letter: the specials, then the alphabet. What is in no alphabet
- * is the special unk, or else N, or else the number after all others.
- * alphabet=bytes: every byte is its own number, as byte-level models have it,
- * and the specials come after them.
+ * One token per letter: the special tokens come first, then the alphabet. A
+ * letter outside the alphabet is the special token unk, otherwise N, otherwise
+ * the last id. alphabet=bytes: every byte is its own id, as in byte-level
+ * models, and the special tokens follow.
  */
 #include <stdio.h>
 
@@ -10,12 +10,6 @@
 #include "token/token_int.h"
 
 #define BLOCK 4096u
-
-static uint64_t chars_count(const struct pen_tokens *t, uint64_t n)
-{
-	(void)t;
-	return n;
-}
 
 static void byte_table(struct pen_tokens *t, uint8_t *table)
 {
@@ -119,7 +113,7 @@ const struct pen_token_ops pen__token_chars = {
 	.takes_length = true,
 	.open = chars_open,
 	.close = chars_close,
-	.count = chars_count,
+	.count = pen__tokens_each,
 	.write = chars_write,
 	.word = chars_word,
 };

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-#define DIRECT (UINT64_C(1) << 22) /* 32 MiB a thread */
+#define DIRECT (UINT64_C(1) << 22) /* 32 MiB per thread */
 #define FIRST (UINT64_C(1) << 16)
 #define PAIRS 16384u /* 64 KiB */
 
@@ -18,7 +18,7 @@ void pen__counts_fini(struct pen_counts *c)
 	*c = (struct pen_counts){ 0 };
 }
 
-/* What each byte is: the number of its letter, or 0x80. */
+/* Maps each byte to the number of its letter, or 0x80. */
 static void letter_table(const struct pen_count_opts *o, uint8_t *table)
 {
 	for (unsigned i = 0; i < 256; i++) {
@@ -37,22 +37,21 @@ static int check_alphabet(const struct pen_count_opts *o, struct pen_err *err)
 	const char *s = o->alphabet ? o->alphabet : "";
 
 	if (!*s || strlen(s) > 62)
-		return pen__fail(err, PEN_EINVAL, "alphabet",
-				 "takes 1 to 62 letters");
+		return pen__fail(err, P_BAD_VALUE, "alphabet",
+				 "must have 1 to 62 letters");
 	for (; *s; s++)
 		if (*s <= ' ' || *s == 127 || strchr(s + 1, *s) ||
 		    (!o->letters && islower((uint8_t)*s)) ||
 		    (o->pads && (*s == 'X' || *s == 'Y')))
-			return pen__fail(
-				err, PEN_EINVAL, "alphabet",
-				"'%c' is no letter, there twice, small "
-				"(set case=keep), or one that pads "
-				"are made of",
-				*s);
+			return pen__fail(err, P_BAD_VALUE, "alphabet",
+					 "'%c' is not printable, listed twice, "
+					 "lowercase (set case=keep), or "
+					 "reserved by pads=true (X, Y)",
+					 *s);
 	return 0;
 }
 
-/* Words of a letter more than ours have. */
+/* Number of words with one letter more. */
 static uint64_t npairs(const struct pen_counts *c)
 {
 	return (uint64_t)c->code.power[c->code.k] * c->code.nletters;
@@ -69,10 +68,11 @@ int pen__counts_init(struct pen_counts *c, const struct pen_count_opts *o,
 		return rc;
 	if (!pen__word_code_init(&c->code, (unsigned)o->k,
 				 (unsigned)strlen(o->alphabet)))
-		return pen__fail(err, PEN_EINVAL, "k",
-				 "words of %u letters out of %zu are too many "
-				 "to number: take a smaller k or alphabet",
-				 (unsigned)o->k, strlen(o->alphabet));
+		return pen__fail(
+			err, P_BAD_VALUE, "k",
+			"words of %u letters from an alphabet of %zu are too "
+			"many to number; reduce k or the alphabet",
+			(unsigned)o->k, strlen(o->alphabet));
 	letter_table(o, table);
 	pen__letters_init(&c->letters, table);
 	c->slots = c->code.power[o->k];
@@ -138,7 +138,7 @@ static void add_hashed(struct pen_counts *c, uint32_t code, uint64_t n)
 		*slot_of(c->key, c->count, c->slots, code, &c->used) += n;
 }
 
-/* Codes of n words. */
+/* Counts the words with these n codes. */
 static void add_codes(struct pen_counts *c, const uint32_t *code, size_t n)
 {
 	uint64_t unknown = 0;
@@ -162,7 +162,7 @@ static void add_codes(struct pen_counts *c, const uint32_t *code, size_t n)
 	c->nwords += (n + c->stride - 1) / c->stride;
 }
 
-/* n known words, from code on. */
+/* Counts n words without unknown letters. */
 static void add_pairs(struct pen_counts *c, const uint8_t *code, size_t n)
 {
 	const unsigned k = c->code.k;

@@ -1,6 +1,6 @@
 /*
- * A vocabulary as a file. The order of words is by their letters, as text, so
- * that the same words have the same numbers however often they were seen.
+ * Writes a vocabulary as a file. Words are in alphabetical order, so the same
+ * words have the same ids whatever their counts.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,10 +8,11 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "token/count.h"
+#include "token/token_int.h"
 
-#define AHEAD 32u /* counts that are fetched early */
-/* Words of k - 1 letters and a pad: there are some three times as many of all
- * kinds. */
+#define AHEAD 32u /* counts prefetched ahead */
+/* Limit on words of k - 1 letters and one pad; there are about three times as
+ * many padded words in all. */
 #define PADS_MOST (UINT32_C(1) << 20)
 
 static const char *const cases[] = { "upper", "keep", NULL };
@@ -24,44 +25,44 @@ const struct pen_opt pen__count_opts[] = {
 	  .dflt = "4",
 	  .min = 1,
 	  .max = 12,
-	  .help = "letters of a word" },
+	  .help = "letters per word" },
 	{ .name = "stride",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(stride),
 	  .dflt = "1",
 	  .min = 1,
 	  .max = 1024,
-	  .help = "letters from a word to the next: 1 counts all frames" },
+	  .help = "letters between word starts (1: all reading frames)" },
 	{ .name = "alphabet",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(alphabet),
 	  .dflt = "ACGTU",
-	  .help = "known letters; words with others are left out" },
+	  .help = "known letters (words with other letters are not counted)" },
 	{ .name = "case",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(letters),
 	  .dflt = "upper",
 	  .choices = cases,
-	  .help = "small letters: as capitals, or kept as they are" },
+	  .help = "lowercase letters: convert to uppercase, or keep" },
 	{ .name = "rna",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(rna),
 	  .dflt = "false",
-	  .help = "U is read as T" },
+	  .help = "read U as T" },
 	{ .name = "min_count",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(min_count),
 	  .dflt = "1",
-	  .help = "leave out words that were seen less often" },
+	  .help = "omit words seen fewer times than this" },
 	{ .name = "specials",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(specials),
-	  .help = "special tokens, which come first: unk,pad,..." },
+	  .help = "special tokens, numbered first: unk,pad,..." },
 	{ .name = "pads",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(pads),
 	  .dflt = "false",
-	  .help = "add words with X before and Y after a sequence, for "
+	  .help = "add words padded with X before and Y after a sequence, for "
 		  "tokens=dm" },
 	{ .name = NULL },
 };
@@ -77,7 +78,7 @@ static uint32_t code_at(const struct pen_counts *c, uint64_t i)
 	return c->key ? c->key[i] - 1 : (uint32_t)i;
 }
 
-/* The alphabet in the order of text, and which letter is which in it. */
+/* Sorts the alphabet, and finds the place of each letter. */
 static void sort_letters(const char *alphabet, char *sorted, uint8_t *place)
 {
 	size_t n = 0;
@@ -103,7 +104,7 @@ static uint32_t recode(const struct pen_word_code *w, uint32_t code,
 	return v;
 }
 
-/* "word<TAB>count": by hand, as there may be many millions. */
+/* Writes "word<TAB>count"; without printf, as there may be millions. */
 static void put_word(struct pen_text *t, const char *word, size_t k,
 		     uint64_t count)
 {
@@ -121,8 +122,8 @@ static void put_word(struct pen_text *t, const char *word, size_t k,
 	pen__text_put(t, line, at);
 }
 
-/* A word as the numbers of its letters and as text: what comes after it is
- * mostly near, and then few letters change. */
+/* A word as letter numbers and as text. The next word is usually close, so only
+ * few letters change. */
 struct spelt {
 	const struct pen_word_code *w;
 	const char *letters;
@@ -152,8 +153,8 @@ static void spell_from(struct spelt *s, uint32_t code)
 	s->code = code;
 }
 
-/* What was seen, in keys of a code in the order of text and a place in the
- * table, sorted; tmp has as much room. */
+/* Collects the words seen, as sorted keys (alphabetical code << 32 | slot); tmp
+ * has the same size. */
 static void sort_seen(const struct pen_counts *c,
 		      const struct pen_count_opts *o, const uint8_t *place,
 		      uint64_t *key, uint64_t *tmp)
@@ -186,7 +187,7 @@ static void put_sorted(const struct pen_counts *c, const char *letters,
 
 	memset(s.text, letters[0], c->code.k);
 	for (uint64_t i = 0; i < n; i++) {
-		if (i + AHEAD < n) /* counts are all over the table */
+		if (i + AHEAD < n) /* counts are spread over the table */
 			__builtin_prefetch(&c->count[(uint32_t)key[i + AHEAD]]);
 		spell_from(&s, (uint32_t)(key[i] >> 32));
 		put_word(t, s.text, c->code.k, c->count[(uint32_t)key[i]]);
@@ -206,15 +207,15 @@ static int put_seen(const struct pen_counts *c, const struct pen_count_opts *o,
 		f->nrare += c->count[i] && !often(c, o, i);
 	}
 	if (!f->nseen)
-		return pen__fail(err, PEN_EDATA, NULL,
-				 "no word of %u letters out of %s was seen%s: "
-				 "set k, alphabet or min_count",
+		return pen__fail(err, P_NO_SAMPLES, NULL,
+				 "no word of %u letters from the alphabet %s "
+				 "was found%s; change k, alphabet or min_count",
 				 c->code.k, o->alphabet,
 				 f->nrare ? " often enough" : "");
 	if (c->slots > (uint64_t)UINT32_MAX + 1)
-		return pen__fail(err, PEN_ENOTSUP, NULL,
-				 "has more words than a vocabulary can number: "
-				 "set k or min_count");
+		return pen__fail(err, P_OVER_LIMIT, NULL,
+				 "more words than a vocabulary can number; "
+				 "reduce k or raise min_count");
 	key = pen__alloc((size_t)f->nseen, 2 * sizeof(*key));
 	if (!key)
 		return pen__fail_nomem(err, "words",
@@ -226,7 +227,7 @@ static int put_seen(const struct pen_counts *c, const struct pen_count_opts *o,
 	return 0;
 }
 
-/* The letters that counted words have, in the order of text. */
+/* Collects the letters of the counted words, sorted. */
 static size_t letters_seen(const struct pen_counts *c,
 			   const struct pen_count_opts *o, char *out)
 {
@@ -249,7 +250,7 @@ static size_t letters_seen(const struct pen_counts *c,
 	return n;
 }
 
-/* All words of nx pads and k - nx letters, pads before or after. */
+/* Writes all words of nx pads and k - nx letters. */
 static void put_padded(struct pen_text *t, unsigned k, unsigned nx,
 		       const char *letters, bool before)
 {
@@ -275,9 +276,9 @@ static int put_pads(const struct pen_counts *c, const struct pen_count_opts *o,
 	if (!pen__word_code_init(&most, k - 1,
 				 (unsigned)letters_seen(c, o, letters)) ||
 	    most.power[k - 1] > PADS_MOST)
-		return pen__fail(err, PEN_EINVAL, "pads",
-				 "would be more than %u words for k=%u and %zu "
-				 "letters: take a smaller k, or rna=true",
+		return pen__fail(err, P_BAD_VALUE, "pads",
+				 "would add more than %u words for k=%u and "
+				 "%zu letters; reduce k or set rna=true",
 				 3 * PADS_MOST, k, strlen(letters));
 	pen__text_add(t, "%.*s\t0\n%.*s\t0\n", (int)k, "XXXXXXXXXXXX", (int)k,
 		      "YYYYYYYYYYYY");
@@ -288,34 +289,25 @@ static int put_pads(const struct pen_counts *c, const struct pen_count_opts *o,
 	return 0;
 }
 
-/* The next name between commas; 0 at the end. */
-static size_t next_special(const char **s, const char **name)
-{
-	*s += strspn(*s, ", ");
-	*name = *s;
-	*s += strcspn(*s, ", ");
-	return (size_t)(*s - *name);
-}
-
 int pen__counts_specials(const struct pen_count_opts *o, struct pen_err *err)
 {
 	const char *s = o->specials, *name, *other;
 	unsigned count = 0;
 	size_t n, m;
 
-	while (s && (n = next_special(&s, &name))) {
+	while (s && (n = pen__tokens_next_name(&s, &name))) {
 		const char *rest = s;
 
 		if (++count > 32 || n > 15 || memchr(name, '\t', n) ||
 		    memchr(name, '\n', n))
-			return pen__fail(err, PEN_EINVAL, "specials",
-					 "takes up to 32 names of up to 15 "
-					 "letters");
-		while ((m = next_special(&rest, &other)))
+			return pen__fail(
+				err, P_BAD_VALUE, "specials",
+				"accepts up to 32 names of up to 15 letters");
+		while ((m = pen__tokens_next_name(&rest, &other)))
 			if (m == n && !memcmp(name, other, n))
-				return pen__fail(err, PEN_EINVAL, "specials",
-						 "names '%.*s' twice", (int)n,
-						 name);
+				return pen__fail(err, P_BAD_VALUE, "specials",
+						 "'%.*s' is listed twice",
+						 (int)n, name);
 	}
 	return 0;
 }
@@ -325,7 +317,7 @@ static void put_specials(const struct pen_count_opts *o, struct pen_text *t)
 	const char *s = o->specials, *name;
 	size_t n;
 
-	while (s && (n = next_special(&s, &name)))
+	while (s && (n = pen__tokens_next_name(&s, &name)))
 		pen__text_add(t, "<%.*s>\t0\n", (int)n, name);
 }
 
@@ -352,6 +344,6 @@ int pen__counts_text(struct pen_counts *c, const struct pen_count_opts *o,
 		rc = pen__fail_nomem(err, "words", t->n);
 	for (size_t i = 0; !rc && i < t->n; i++)
 		f->nwords += t->p[i] == '\n';
-	f->nwords--; /* the first line */
+	f->nwords--; /* the first line is not a word */
 	return rc;
 }

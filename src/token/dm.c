@@ -1,17 +1,17 @@
 /*
- * Samples of the paragraph-vector model (distributed memory) out of sequences
- * as documents. The words of a sequence in k reading frames are its targets,
- * frame after frame; the context of a target are words of its frame on both
- * sides, taken from the sequence with X before and Y after it; beside each
- * target go noise words, drawn by their frequency to a power:
+ * Samples for the paragraph-vector model (distributed memory), with sequences
+ * as documents. The targets of a sequence are its words in k reading frames,
+ * frame by frame. The context of a target is the neighbouring words of its
+ * frame on both sides, where the sequence is padded with X before and Y after
+ * it. Each target comes with noise words, drawn by a power of their frequency:
  *
  *   doc_ids (n)               the number of the sequence
  *   target_ids (n)            n = letters - k + 1, or none
  *   context_ids (n, 2c)       left to right
  *   target_noise_ids (n, 1+m) the target, then the noise
  *
- * The vocabulary is a file that `penstock vocab pads=true` makes: all words
- * that were seen, and those that X and Y can be part of.
+ * The vocabulary is a file from `penstock vocab pads=true`: all words that were
+ * seen, and those that can contain X or Y.
  */
 #include <math.h>
 #include <stdio.h>
@@ -53,11 +53,11 @@ static size_t dm_scratch(const struct pen_tokens *t, uint64_t n)
 	const struct pen_dm *p = t->priv;
 	const uint64_t all = n + 2 * padding(p) + 64;
 
-	/* letters, codes and frames of words, draws */
+	/* letters, codes, ids of a frame, draws */
 	return up(all) + 2 * up(4 * all) + up(4 * ((n + 1) * p->noise + 64));
 }
 
-/* What noise is drawn by. */
+/* Sets up the distribution of the noise. */
 static int weigh(struct pen_dm *p, double power, struct pen_err *err)
 {
 	const struct pen_words *w = &p->kmers.words;
@@ -72,9 +72,10 @@ static int weigh(struct pen_dm *p, double power, struct pen_err *err)
 		any = any || weight[i] > 0;
 	}
 	if (!any)
-		rc = pen__fail(err, PEN_EDATA, w->where,
-			       "has no counts to draw noise by: make it with "
-			       "`penstock vocab`, or set format.noise=0");
+		rc = pen__fail(
+			err, P_BAD_DATA_VALUE, w->where,
+			"no word counts to draw noise from; create the file "
+			"with `penstock vocab`, or set format.noise=0");
 	else if (pen__noise_init(&p->draw, weight, w->n))
 		rc = pen__fail_nomem(err, w->where, w->n * sizeof(*weight));
 	pen__free(weight);
@@ -86,17 +87,18 @@ static int check(const struct pen_tokens *t, const struct pen_token_opts *o,
 {
 	if (!o->vocab)
 		return pen__fail(
-			err, PEN_EINVAL, "vocab",
-			"is needed with format.tokens=dm: make it with "
+			err, P_MISSING_SETTING, "vocab",
+			"required by format.tokens=dm; create one with "
 			"`penstock vocab PATH pads=true -o FILE`");
 	if (t->dtype != PEN_I32 && t->dtype != PEN_I64)
-		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "of format.tokens=dm is int32 or int64");
+		return pen__fail(
+			err, P_BAD_VALUE, "dtype",
+			"must be int32 or int64 with format.tokens=dm");
 	if (o->context < 1 || !(o->power >= 0 && o->power <= 8))
-		return pen__fail(err, PEN_EINVAL,
+		return pen__fail(err, P_BAD_VALUE,
 				 o->context < 1 ? "context" : "power",
-				 "is out of range: context is 1 or more, power "
-				 "from 0 to 8");
+				 "out of range: context must be at least 1, "
+				 "power from 0 to 8");
 	return 0;
 }
 
@@ -104,7 +106,6 @@ static int dm_open(struct pen_tokens *t, const struct pen_token_opts *o,
 		   struct pen_err *err)
 {
 	struct pen_dm *p = pen__calloc(1, sizeof(*p));
-	uint8_t table[256];
 	int at, rc;
 
 	if (!p)
@@ -126,9 +127,7 @@ static int dm_open(struct pen_tokens *t, const struct pen_token_opts *o,
 	if (rc)
 		return rc;
 	pen__tokens_codes(t, o);
-	for (unsigned i = 0; i < 256; i++)
-		table[i] = t->code[i] < t->nletters ? t->code[i] : 0x80;
-	pen__letters_init(&p->kmers.letters, table);
+	pen__tokens_letters(t, &p->kmers.letters);
 	at = pen__tokens_special(t, "unk", 3);
 	t->unk = at < 0 ? UINT32_MAX : t->special_id[at];
 	t->nwords = p->kmers.words.n;
@@ -163,16 +162,16 @@ static int no_word(const struct pen_tokens *t, const struct pen_sequence *s,
 		if (word[i] < 33 || word[i] > 126)
 			word[i] = '?';
 	}
-	return pen__fail(err, PEN_EDATA, p->kmers.words.where,
-			 "has no word '%s', which is in sample %llu, and no "
-			 "<unk>: make it again by `penstock vocab`, with "
+	return pen__fail(err, P_FILES_DISAGREE, p->kmers.words.where,
+			 "no word '%s', which is in sample %llu, and no <unk>; "
+			 "recreate the file with `penstock vocab` and "
 			 "specials=unk or min_count=1",
 			 word, (unsigned long long)s->number);
 }
 
 /*
- * The numbers of a frame's words, one after another; how many there are. Words
- * that are none are <unk>, or *bad is the place of the first.
+ * Writes the ids of a frame's words and returns their number. Unknown words
+ * become <unk>; without one, *bad is the first unknown word.
  */
 static uint64_t frame_ids(const struct pen_tokens *t, const uint32_t *codes,
 			  uint64_t n, uint32_t *out, int64_t *bad)
@@ -205,8 +204,8 @@ static int rows_fit(const struct pen_tokens *t, const struct pen_sequence *s,
 		    const struct pen_token_row *row, struct pen_err *err)
 {
 	if (t->dtype == PEN_I32 && s->number > INT32_MAX)
-		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "int32 is too small for sample %llu: set "
+		return pen__fail(err, P_BAD_VALUE, "dtype",
+				 "int32 is too small for sample %llu; set "
 				 "format.dtype=int64",
 				 (unsigned long long)s->number);
 	for (uint32_t i = 0; i < NFIELDS; i++) {
@@ -217,9 +216,9 @@ static int rows_fit(const struct pen_tokens *t, const struct pen_sequence *s,
 		bytes = (size_t)f.shape[0] * pen_dtype_size(t->dtype) *
 			(f.ndim > 1 ? (size_t)f.shape[1] : 1);
 		if (row->dst_len[i] < bytes)
-			return pen__fail(err, PEN_EDATA, NULL,
-					 "sample %llu has %zu letters, which "
-					 "do not fit its row",
+			return pen__fail(err, P_DAMAGED, NULL,
+					 "the letters of sample %llu (%zu) do "
+					 "not fit its row",
 					 (unsigned long long)s->number, s->n);
 	}
 	return 0;

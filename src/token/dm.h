@@ -1,4 +1,4 @@
-/* The paragraph-vector samples of dm.c, and dm_rows.c, which writes them. */
+/* Paragraph-vector samples: made by dm.c, written by dm_rows.c. */
 #ifndef PEN_TOKEN_DM_H
 #define PEN_TOKEN_DM_H
 
@@ -13,14 +13,14 @@ struct pen_dm {
 };
 
 struct pen_dm_rows {
-	const uint32_t *draws; /* of the next targets */
+	const uint32_t *draws; /* for the next targets */
 	uint64_t doc;
-	uint64_t at; /* targets that are done */
+	uint64_t at; /* targets written so far */
 	void *const *out;
 };
 
-/* n targets of a frame: its words are id[0 .. n + 2 * context). There are 8
- * more numbers behind id and draws, of no meaning. */
+/* Writes n targets of a frame, whose words are id[0 .. n + 2 * context). Eight
+ * more numbers after id and draws must be readable. */
 void pen__dm_rows(const struct pen_tokens *, struct pen_dm_rows *,
 		  const uint32_t *id, uint64_t n);
 

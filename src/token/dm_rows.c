@@ -1,8 +1,8 @@
 /*
- * A frame of words into four tensors: for each target its context, and itself
- * with its noise. Once for any sizes, and once, with AVX2, for 3 words on each
- * side and 5 of noise: a row of six numbers is cut out of eight, and the two
- * too many are written over by the next row.
+ * Writes a frame of words to four tensors: for each target its context, and the
+ * target with its noise. There is a version for any sizes and one with AVX2 for
+ * 3 context words on each side and 5 noise words: it stores eight numbers for a
+ * row of six, and the next row overwrites the excess.
  */
 #include "token/dm.h"
 
@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-/* Where the targets of a frame come from and go to. */
+/* Input and output of the targets of a frame. */
 struct part {
 	const uint32_t *id, *draw;
 	uint8_t *context, *noise;
@@ -36,7 +36,7 @@ struct part {
 			PUT(T, b + (1 + j) * sizeof(T), f->draw[i * m + j]);   \
 	}
 
-/* Rows [from, n) of both kinds. */
+/* Writes rows [from, n) of both tensors. */
 static void rows_any(const struct pen_dm *p, const struct part *f,
 		     uint64_t from)
 {
@@ -80,7 +80,7 @@ HW static inline void put_wide(uint8_t *to, __m256i v)
 				 _mm256_extracti128_si256(v, 1))));
 }
 
-/* All rows but the last ones; how many. */
+/* Writes all rows except the last; returns how many. */
 HW static uint64_t rows_hw(const struct pen_dm *p, const struct part *f)
 {
 	const uint64_t n = f->n ? f->n - 1 : 0;
@@ -97,17 +97,7 @@ HW static uint64_t rows_hw(const struct pen_dm *p, const struct part *f)
 	}
 	return n;
 }
-
-static bool has_hw(void)
-{
-	return __builtin_cpu_supports("avx2");
-}
 #else
-static bool has_hw(void)
-{
-	return false;
-}
-
 static uint64_t rows_hw(const struct pen_dm *p, const struct part *f)
 {
 	(void)p, (void)f;
@@ -115,7 +105,7 @@ static uint64_t rows_hw(const struct pen_dm *p, const struct part *f)
 }
 #endif
 
-/* n times the same, by copies that double. */
+/* Fills n items by doubling copies. */
 static void put_docs(const struct pen_dm *p, uint64_t doc, uint64_t n,
 		     uint8_t *to)
 {
@@ -150,7 +140,7 @@ void pen__dm_rows(const struct pen_tokens *t, struct pen_dm_rows *to,
 		return;
 	put_docs(p, to->doc, n, (uint8_t *)to->out[0] + to->at * size);
 	pen__tokens_put(t, id + c, n, (uint8_t *)to->out[1] + to->at * size);
-	if (c == 3 && m == 5 && has_hw())
+	if (c == 3 && m == 5 && pen__has_avx2())
 		done = rows_hw(p, &f);
 	rows_any(p, &f, done);
 	to->draws += n * m;

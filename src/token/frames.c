@@ -1,7 +1,7 @@
 /*
- * Words of k letters in k reading frames: words side by side from the first
- * letter on, then those from the second letter on, and so forth. These are
- * the overlapping words, in another order.
+ * Words of k letters in k reading frames: adjacent words from the first letter
+ * on, then from the second letter on, and so on. These are the overlapping
+ * words in another order.
  */
 #include "token/kmers.h"
 

@@ -1,8 +1,8 @@
 /*
  * Words of k letters, one every stride= letters: overlapping (1, DNABERT) or
- * side by side (k). A word that has an unknown letter is unknown, and what is
- * left at the end is no word; with singles=true both become tokens of one
- * letter each, as the Nucleotide Transformer has it.
+ * adjacent (k). A word with an unknown letter is unknown, and a shorter rest is
+ * dropped; with singles=true, both become single-letter tokens, as in the
+ * Nucleotide Transformer.
  */
 #include "token/kmers.h"
 
@@ -13,7 +13,7 @@ static uint64_t kmers_count(const struct pen_tokens *t, uint64_t n)
 	return n < p->k ? 0 : (n - p->k) / p->stride + 1;
 }
 
-/* Codes to numbers, in place. */
+/* Converts codes to ids in place. */
 static void to_ids(const struct pen_tokens *t, uint32_t *v, size_t n)
 {
 	const struct pen_kmers *p = t->priv;
@@ -36,7 +36,7 @@ void pen__kmers_ids(const struct pen_tokens *t, const uint8_t *letters,
 	to_ids(t, ids, n - p->k + 1);
 }
 
-/* Far apart: each by itself. */
+/* For strides above k: codes one word at a time. */
 static uint32_t one_word(const struct pen_kmers *p, const uint8_t *letters)
 {
 	uint8_t code[16];
@@ -48,7 +48,7 @@ static uint32_t one_word(const struct pen_kmers *p, const uint8_t *letters)
 	return v;
 }
 
-/* As many words at a time as a block has letters for. */
+/* Writes as many words as fit a block; returns how many. */
 static size_t write_some(const struct pen_tokens *t, const uint8_t *letters,
 			 uint64_t n, void *out)
 {
@@ -88,12 +88,6 @@ static void kmers_write(const struct pen_tokens *t,
 				to + i * t->item);
 }
 
-static uint64_t singles_count(const struct pen_tokens *t, uint64_t n)
-{
-	(void)t;
-	return n;
-}
-
 static int64_t singles_list(const struct pen_tokens *t,
 			    const struct pen_sequence *s, uint32_t *out,
 			    void *room, struct pen_err *err)
@@ -107,7 +101,7 @@ static int64_t singles_list(const struct pen_tokens *t,
 	while (at < s->n) {
 		uint32_t v = 0;
 
-		/* how far letters are known, looked at once */
+		/* end of the known letters, scanned only once */
 		for (bad = bad < at ? at : bad;
 		     bad < s->n && bad < at + p->k && code[bad] < 0x80;)
 			bad++;
@@ -139,13 +133,13 @@ static const struct pen_token_ops with_singles = {
 	.takes_specials = true,
 	.takes_length = true,
 	.close = pen__kmers_close,
-	.count = singles_count,
+	.count = pen__tokens_each,
 	.list = singles_list,
 	.scratch = singles_scratch,
 	.word = pen__kmers_word,
 };
 
-/* Letters are words, too: those of the alphabet, then N. */
+/* Single letters are words as well: those of the alphabet, then N. */
 static int open_singles(struct pen_tokens *t, const struct pen_token_opts *o,
 			struct pen_err *err)
 {
@@ -155,11 +149,9 @@ static int open_singles(struct pen_tokens *t, const struct pen_token_opts *o,
 
 	if (o->vocab || p->stride != p->k)
 		return pen__fail(
-			err, PEN_EINVAL, "singles",
-			"goes with words side by side (format.stride=%u), "
-			"and without format.vocab= (format.tokens=vocab does "
-			"the "
-			"same with one)",
+			err, P_CONFLICT, "singles",
+			"requires format.stride=%u and no format.vocab=; with "
+			"a vocabulary, use format.tokens=vocab",
 			p->k);
 	memcpy(table, p->letters.table, sizeof(table));
 	if (o->n == 0)

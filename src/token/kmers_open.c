@@ -1,13 +1,13 @@
 /*
- * How words of k letters get their numbers: computed, in the order of the
- * alphabet and after the specials, or as a vocabulary has them.
+ * How words of k letters get their ids: computed, in the order of the alphabet
+ * after the special tokens, or from a vocabulary.
  */
 #include <ctype.h>
 #include <stdio.h>
 
 #include "token/kmers.h"
 
-/* "<cls>", "[CLS]": cls. 0: the word is no special. */
+/* "<cls>", "[CLS]": cls. Returns 0 if the word is not a special token. */
 static size_t special_name(const char *s, size_t n, char *out, size_t cap)
 {
 	if (n < 3 || n - 2 >= cap ||
@@ -33,8 +33,8 @@ int pen__tokens_file_specials(struct pen_tokens *t, const struct pen_words *w,
 		if (!n || pen__tokens_special(t, name, n) >= 0)
 			continue;
 		if (t->nspecials == PEN_TOKEN_SPECIALS)
-			return pen__fail(err, PEN_ENOTSUP, w->where,
-					 "has more than %u special tokens",
+			return pen__fail(err, P_OVER_LIMIT, w->where,
+					 "more than %u special tokens",
 					 PEN_TOKEN_SPECIALS);
 		memcpy(t->special[t->nspecials], name, n + 1);
 		t->special_id[t->nspecials++] = i;
@@ -50,6 +50,15 @@ bool pen__tokens_is_special(const struct pen_tokens *t, uint32_t id)
 	return false;
 }
 
+void pen__tokens_letters(const struct pen_tokens *t, struct pen_letters *l)
+{
+	uint8_t table[256];
+
+	for (unsigned i = 0; i < 256; i++)
+		table[i] = t->code[i] < t->nletters ? t->code[i] : 0x80;
+	pen__letters_init(l, table);
+}
+
 int pen__kmers_load(struct pen_kmers *p, const struct pen_token_opts *o,
 		    struct pen_err *err)
 {
@@ -59,15 +68,15 @@ int pen__kmers_load(struct pen_kmers *p, const struct pen_token_opts *o,
 	if (rc || !p->words.k || p->words.k == p->k)
 		return rc;
 	if (o->k_set)
-		return pen__fail(err, PEN_EINVAL, "k",
-				 "is %u, and the words of %s have %u letters: "
-				 "leave it out",
+		return pen__fail(err, P_CONFLICT, "k",
+				 "%u does not match %s, whose words have %u "
+				 "letters; remove the setting",
 				 p->k, o->vocab, p->words.k);
 	p->k = p->words.k;
 	return 0;
 }
 
-/* A word that is numbered by its letters. */
+/* True for words that are numbered by their letters. */
 static bool is_word(const struct pen_tokens *t, const struct pen_kmers *p,
 		    uint32_t i)
 {
@@ -75,7 +84,7 @@ static bool is_word(const struct pen_tokens *t, const struct pen_kmers *p,
 	       !pen__tokens_is_special(t, i);
 }
 
-/* All letters that words of k letters have, but for those of pads. */
+/* Collects all letters of words of k letters, except those of pads. */
 static int learn_alphabet(struct pen_tokens *t, const struct pen_kmers *p,
 			  const char *pads, struct pen_err *err)
 {
@@ -92,19 +101,20 @@ static int learn_alphabet(struct pen_tokens *t, const struct pen_kmers *p,
 		if (!seen[c] || strchr(pads, (int)c))
 			continue;
 		if (t->nletters + strlen(pads) >= PEN_TOKEN_ALPHABET)
-			return pen__fail(err, PEN_ENOTSUP, p->words.where,
-					 "has words of more than %u letters",
-					 PEN_TOKEN_ALPHABET);
+			return pen__fail(
+				err, P_OVER_LIMIT, p->words.where,
+				"the words use more than %u different letters",
+				PEN_TOKEN_ALPHABET);
 		t->alphabet[t->nletters++] = (char)c;
 	}
 	if (!t->nletters)
-		return pen__fail(err, PEN_EDATA, p->words.where,
-				 "has no words of %u letters: set k", p->k);
+		return pen__fail(err, P_BAD_DATA_VALUE, p->words.where,
+				 "no words of %u letters; set format.k=", p->k);
 	return 0;
 }
 
-/* Places of letters in the alphabet: 0xff where they are none of it, as blanks
- * in a word of a file are not. */
+/* Code of word i. place: number of each letter, 0xff if it is not in the
+ * alphabet, as blanks in a file. */
 static uint32_t code_of(const struct pen_kmers *p, const uint8_t *place,
 			uint32_t i)
 {
@@ -120,7 +130,7 @@ static uint32_t code_of(const struct pen_kmers *p, const uint8_t *place,
 	return all & 0x80 ? PEN_WORD_NONE : v;
 }
 
-/* Do numbers go up with codes, without a gap? *first: of the first word. */
+/* True if ids increase with codes, without gaps; *first: the first id. */
 static bool in_order(const struct pen_tokens *t, const struct pen_kmers *p,
 		     const uint8_t *place, uint32_t *first)
 {
@@ -183,10 +193,10 @@ static int open_vocab(struct pen_tokens *t, struct pen_kmers *p,
 	int at, rc;
 
 	if (o->specials || o->alphabet)
-		return pen__fail(
-			err, PEN_EINVAL, o->specials ? "specials" : "alphabet",
-			"is what the file of format.vocab= says: leave it "
-			"out");
+		return pen__fail(err, P_CONFLICT,
+				 o->specials ? "specials" : "alphabet",
+				 "defined by the file of format.vocab=; remove "
+				 "the setting");
 	rc = pen__kmers_load(p, o, err);
 	if (rc)
 		return rc;
@@ -207,9 +217,9 @@ static int number_words(struct pen_tokens *t, struct pen_kmers *p,
 
 	if (!t->nletters || !pen__word_code_init(&p->code, p->k, t->nletters) ||
 	    p->code.power[p->k] > UINT32_MAX - 1024)
-		return pen__fail(err, PEN_EINVAL, "k",
-				 "words of %u letters out of %u are too many "
-				 "to number",
+		return pen__fail(err, P_BAD_VALUE, "k",
+				 "words of %u letters from an alphabet of %u "
+				 "are too many to number; reduce format.k=",
 				 p->k, t->nletters);
 	p->base = t->nspecials;
 	p->singles = p->base + p->code.power[p->k];
@@ -222,7 +232,6 @@ int pen__kmers_open(struct pen_tokens *t, const struct pen_token_opts *o,
 		    struct pen_err *err)
 {
 	struct pen_kmers *p = pen__calloc(1, sizeof(*p));
-	uint8_t table[256];
 	int rc;
 
 	if (!p)
@@ -235,9 +244,7 @@ int pen__kmers_open(struct pen_tokens *t, const struct pen_token_opts *o,
 		return rc;
 	if (o->vocab)
 		pen__tokens_codes(t, o);
-	for (unsigned i = 0; i < 256; i++)
-		table[i] = t->code[i] < t->nletters ? t->code[i] : 0x80;
-	pen__letters_init(&p->letters, table);
+	pen__tokens_letters(t, &p->letters);
 	t->dtype = pen__tokens_dtype(t, t->nwords);
 	return 0;
 }

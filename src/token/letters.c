@@ -1,4 +1,4 @@
-/* See letters.h. Every loop is there twice, for AVX2 and for any CPU. */
+/* See letters.h. Every loop exists twice: for AVX2 and for any CPU. */
 #include "token/letters.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-/* Are bytes alike that differ in the bit that makes letters small? */
+/* True if upper and lower case map to the same values. */
 static bool folds(const uint8_t *table)
 {
 	for (unsigned i = 0; i < 256; i++)
@@ -43,8 +43,8 @@ void pen__letters_init(struct pen_letters *l, const uint8_t table[256])
 #define HW __attribute__((target("avx2")))
 
 /*
- * Of a row, pshufb looks up the lower half of a byte, and gives 0 where bit 7
- * is set: adding 0x70 sets it in all bytes that are of another row.
+ * pshufb looks up the low half of a byte in a row and returns 0 where bit 7 is
+ * set: adding 0x70 sets that bit in all bytes of other rows.
  */
 struct row {
 	__m256i values, high;
@@ -65,7 +65,7 @@ HW static inline __m256i look_up(__m256i x, struct row r)
 	return _mm256_shuffle_epi8(r.values, at);
 }
 
-/* Two rows are what letters of either case have. */
+/* Letters of one alphabet occupy two rows, whatever their case. */
 HW static inline __m256i map_two(__m256i x, __m256i mask, __m256i rest,
 				 struct row a, struct row b)
 {
@@ -91,7 +91,7 @@ HW static size_t map_two_hw(const struct pen_letters *l, const uint8_t *in,
 				    map_two(x, mask, rest, a, b));
 		if (i + 32 >= n)
 			return n;
-		/* what is left, with some of what is done */
+		/* the last block overlaps the one before */
 		i = i + 64 <= n ? i + 32 : n - 32;
 	}
 }
@@ -148,7 +148,7 @@ HW static size_t widen_hw(const uint8_t *in, size_t n, unsigned bytes,
 	return i;
 }
 
-/* out[i] = a[i] * by + b[i]; n is a multiple of 8. In place is fine. */
+/* out[i] = a[i] * by + b[i]; n is a multiple of 8. May work in place. */
 HW static void join_hw(const uint32_t *a, uint32_t by, const uint32_t *b,
 		       size_t n, uint32_t *out)
 {
@@ -185,17 +185,7 @@ HW static size_t seconds_hw(const uint8_t *code, size_t n, unsigned k,
 	}
 	return i;
 }
-
-static bool has_hw(void)
-{
-	return __builtin_cpu_supports("avx2");
-}
 #else
-static bool has_hw(void)
-{
-	return false;
-}
-
 static size_t map_hw(const struct pen_letters *l, const uint8_t *in, size_t n,
 		     uint8_t *out)
 {
@@ -234,7 +224,7 @@ void pen__letters_map(const struct pen_letters *l, const uint8_t *in, size_t n,
 			memcpy(out, in, n);
 		return;
 	}
-	if (l->nrows <= 8 && has_hw())
+	if (l->nrows <= 8 && pen__has_avx2())
 		i = map_hw(l, in, n, out);
 	for (; i < n; i++)
 		out[i] = l->table[in[i]];
@@ -243,12 +233,12 @@ void pen__letters_map(const struct pen_letters *l, const uint8_t *in, size_t n,
 void pen__letters_widen(const uint8_t *in, size_t n, unsigned bytes, void *to)
 {
 	uint8_t *out = to;
-	size_t i = has_hw() ? widen_hw(in, n, bytes, out) : 0;
+	size_t i = pen__has_avx2() ? widen_hw(in, n, bytes, out) : 0;
 
 	for (; i < n; i++) {
 		const uint64_t v = in[i];
 
-		/* the lower bytes are the first: x86 and all we build for */
+		/* little-endian only */
 		memcpy(out + i * bytes, &v, bytes);
 	}
 }
@@ -268,8 +258,9 @@ bool pen__word_code_init(struct pen_word_code *w, unsigned k, unsigned nletters)
 	return true;
 }
 
-/* By doubling: words of 2 from letters, of 4 from these, and what k has over.
- * All arrays have a block and what the last word needs beyond it. */
+/* Computes codes by doubling: words of 2 letters, then of 4, and so on, then
+ * letter by letter. All arrays hold a block plus the letters that the last word
+ * needs beyond it. */
 static void codes_hw(const struct pen_word_code *w, uint32_t *one, size_t n,
 		     uint32_t *out)
 {
@@ -279,13 +270,13 @@ static void codes_hw(const struct pen_word_code *w, uint32_t *one, size_t n,
 	size_t more = (n + w->k + 7) / 8 * 8;
 
 	memset(have + more, 0, 24 * sizeof(*have));
-	while (rest >= len) { /* double */
+	while (rest >= len) {
 		join_hw(from, w->power[len], from + len, more, have);
 		from = have;
 		rest -= len;
 		len *= 2;
 	}
-	for (; rest; rest--, len++) { /* letter by letter */
+	for (; rest; rest--, len++) {
 		join_hw(from, w->nletters, one + len, more, have);
 		from = have;
 	}
@@ -321,14 +312,14 @@ bool pen__letters_unknown(const uint8_t *code, size_t n)
 	return bad & 0x8080808080808080u;
 }
 
-/* A block of up to PEN_WORD_BLOCK words. */
+/* Codes up to PEN_WORD_BLOCK words. */
 static void codes_block(const struct pen_word_code *w, const uint8_t *code,
 			size_t n, uint32_t *out)
 {
 	const size_t m = n + w->k - 1;
 	uint32_t one[PEN_WORD_BLOCK + 64];
 
-	if (has_hw() && n >= 8) {
+	if (pen__has_avx2() && n >= 8) {
 		pen__letters_widen(code, m, 4, one);
 		memset(one + m, 0, (sizeof(one) / 4 - m) * 4);
 		codes_hw(w, one, n, out);
@@ -356,7 +347,7 @@ void pen__word_codes(const struct pen_word_code *w, const uint8_t *code,
 void pen__word_seconds(const uint8_t *code, size_t n, unsigned k,
 		       unsigned nletters, uint16_t *out)
 {
-	size_t i = has_hw() ? seconds_hw(code, n, k, nletters, out) : 0;
+	size_t i = pen__has_avx2() ? seconds_hw(code, n, k, nletters, out) : 0;
 
 	for (; i < n; i++) {
 		unsigned v = 0;

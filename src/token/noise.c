@@ -1,7 +1,7 @@
 /*
- * See noise.h. A draw takes one random number of 32 bits: times the number of
- * words, its upper half says which slot of the alias table, and its lower half
- * is the coin. It is the same with AVX2 and without.
+ * See noise.h. A draw takes one random number of 32 bits, multiplied by the
+ * number of words: the upper half selects the slot of the alias table, the
+ * lower half is the coin. The result is the same with and without AVX2.
  */
 #include "token/noise.h"
 
@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "penstock.h"
+#include "token/letters.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -103,13 +104,13 @@ HW static inline __m256i numbers_hw(uint64_t key, uint32_t i)
 	return _mm256_xor_si256(x, _mm256_srli_epi32(x, 15));
 }
 
-/* Four draws in 64 bits each: slot above, coin below. */
+/* Four draws of 64 bits each: slot in the upper half, coin in the lower. */
 HW static inline __m256i pick_hw(const struct pen_noise *t, __m256i at)
 {
 	const __m256i sign = _mm256_set1_epi64x((int64_t)0x80000000);
 	const __m256i pair = _mm256_i64gather_epi64(
 		(const long long *)t->pair, _mm256_srli_epi64(at, 32), 8);
-	/* as unsigned: keep > coin, in the lower halves */
+	/* unsigned comparison keep > coin, in the lower halves */
 	const __m256i kept = _mm256_cmpgt_epi32(_mm256_xor_si256(pair, sign),
 						_mm256_xor_si256(at, sign));
 	const __m256i all = _mm256_shuffle_epi32(kept, 0xa0);
@@ -139,17 +140,7 @@ HW static size_t draw_hw(const struct pen_noise *t, uint64_t key, size_t n,
 	}
 	return n;
 }
-
-static int has_hw(void)
-{
-	return __builtin_cpu_supports("avx2");
-}
 #else
-static int has_hw(void)
-{
-	return 0;
-}
-
 static size_t draw_hw(const struct pen_noise *t, uint64_t key, size_t n,
 		      uint32_t *out)
 {
@@ -164,12 +155,12 @@ void pen__noise_draw(const struct pen_noise *t, uint64_t key, size_t n,
 	size_t i = 0;
 
 	key = pen__mix64(key);
-	if (!t->pair) { /* many words: more bits a draw */
+	if (!t->pair) { /* many words need more random bits per draw */
 		for (; i < n; i++)
 			out[i] = t->word[pen__alias_draw(&t->alias, key, i)];
 		return;
 	}
-	if (has_hw())
+	if (pen__has_avx2())
 		i = draw_hw(t, key, n, out);
 	for (; i < n; i++)
 		out[i] = pick(t, number_at(key, (uint32_t)i));

@@ -1,4 +1,4 @@
-/* The letters themselves, as they are in the file. */
+/* The letters themselves, unchanged. */
 #include "token/token_int.h"
 
 static int none_open(struct pen_tokens *t, const struct pen_token_opts *o,
@@ -7,18 +7,11 @@ static int none_open(struct pen_tokens *t, const struct pen_token_opts *o,
 	(void)o;
 	if (t->dtype_given && t->dtype != PEN_U8)
 		return pen__fail(
-			err, PEN_EINVAL, "dtype",
-			"of format.tokens=none is uint8, letters as they "
-			"are: format.tokens=chars format.alphabet=bytes has "
-			"others");
+			err, P_BAD_VALUE, "dtype",
+			"must be uint8 with format.tokens=none; for other "
+			"types, set format.tokens=chars format.alphabet=bytes");
 	t->dtype = PEN_U8;
 	return 0;
-}
-
-static uint64_t none_count(const struct pen_tokens *t, uint64_t n)
-{
-	(void)t;
-	return n;
 }
 
 static void none_write(const struct pen_tokens *t, const struct pen_sequence *s,
@@ -33,6 +26,6 @@ const struct pen_token_ops pen__token_none = {
 	.field = "seq",
 	.takes_length = true,
 	.open = none_open,
-	.count = none_count,
+	.count = pen__tokens_each,
 	.write = none_write,
 };

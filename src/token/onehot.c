@@ -1,22 +1,16 @@
 /*
- * A row of numbers a letter: 1 in the column of its letter, 0 in others. What
- * is in no alphabet is gap= in all columns. No specials: there is no column
- * for them; padding is rows of 0.
+ * One row of numbers per letter: 1 in the column of the letter, 0 in the
+ * others. A letter outside the alphabet is gap= in all columns. There are no
+ * columns for special tokens; padding is rows of 0.
  */
 #include <stdio.h>
 
 #include "base/half.h"
 #include "token/token_int.h"
 
-static uint64_t onehot_count(const struct pen_tokens *t, uint64_t n)
-{
-	(void)t;
-	return n;
-}
-
 static void put_number(enum pen_dtype dtype, double v, uint8_t *out)
 {
-	const uint64_t u = (uint64_t)v; /* 0 or 1: alike in all whole types */
+	const uint64_t u = (uint64_t)v; /* 0 or 1: same in all types */
 	const float f = (float)v;
 	const uint16_t h = pen__double_to_half(v);
 
@@ -38,12 +32,12 @@ static int onehot_open(struct pen_tokens *t, const struct pen_token_opts *o,
 	if (!(o->gap >= 0 && o->gap <= 1) ||
 	    (o->gap > 0 && o->gap < 1 && t->dtype != PEN_F32 &&
 	     t->dtype != PEN_F16))
-		return pen__fail(err, PEN_EINVAL, "gap",
-				 "is a number from 0 to 1, and whole unless "
-				 "dtype is float16 or float32");
+		return pen__fail(err, P_BAD_VALUE, "gap",
+				 "must be from 0 to 1, and 0 or 1 unless dtype "
+				 "is float16 or float32");
 	if (t->nletters < 2)
-		return pen__fail(err, PEN_EINVAL, "alphabet",
-				 "needs two letters or more");
+		return pen__fail(err, P_BAD_VALUE, "alphabet",
+				 "must have at least two letters");
 	t->width = t->nletters;
 	size = pen_dtype_size(t->dtype);
 	t->priv = pen__calloc(256 * t->width, size);
@@ -103,6 +97,6 @@ const struct pen_token_ops pen__token_onehot = {
 	.takes_length = true,
 	.open = onehot_open,
 	.close = onehot_close,
-	.count = onehot_count,
+	.count = pen__tokens_each,
 	.write = onehot_write,
 };

@@ -1,4 +1,4 @@
-/* Numbers of words into the type that a field has. */
+/* Converts token ids to the dtype of a field. */
 #include "token/letters.h"
 #include "token/token_int.h"
 
@@ -14,7 +14,8 @@ HW static inline __m256i load(const uint32_t *p)
 	return _mm256_loadu_si256((const void *)p);
 }
 
-/* Packing goes by halves of 16 bytes: they are put in order after it. */
+/* packus works within halves of 16 bytes; the permutation restores the
+ * order. */
 HW static uint64_t put_two_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
 {
 	uint64_t i = 0;
@@ -29,7 +30,7 @@ HW static uint64_t put_two_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
 	return i;
 }
 
-/* The same twice: fours of bytes come from eight places. */
+/* The same twice: groups of four bytes are in eight places. */
 HW static uint64_t put_one_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
 {
 	const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -76,17 +77,7 @@ HW static size_t number_hw(uint32_t *v, size_t n, uint32_t base, uint32_t unk)
 	}
 	return i;
 }
-
-static bool has_hw(void)
-{
-	return __builtin_cpu_supports("avx2");
-}
 #else
-static bool has_hw(void)
-{
-	return false;
-}
-
 static uint64_t put_one_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
 {
 	(void)ids, (void)n, (void)out;
@@ -114,7 +105,7 @@ static size_t number_hw(uint32_t *v, size_t n, uint32_t base, uint32_t unk)
 
 void pen__word_number(uint32_t *v, size_t n, uint32_t base, uint32_t unk)
 {
-	size_t i = has_hw() ? number_hw(v, n, base, unk) : 0;
+	size_t i = pen__has_avx2() ? number_hw(v, n, base, unk) : 0;
 
 	for (; i < n; i++)
 		v[i] = v[i] == PEN_WORD_NONE ? unk : v[i] + base;
@@ -130,7 +121,7 @@ void pen__word_number(uint32_t *v, size_t n, uint32_t base, uint32_t unk)
 void pen__tokens_put(const struct pen_tokens *t, const uint32_t *ids,
 		     uint64_t n, void *out)
 {
-	const bool hw = n >= 16 && has_hw();
+	const bool hw = n >= 16 && pen__has_avx2();
 	uint8_t *to = out;
 	uint64_t i = 0;
 

@@ -1,4 +1,4 @@
-/* The only file that names tokenisers: the list comes from CMakeLists.txt. */
+/* The only file that lists tokenisers; the list comes from CMakeLists.txt. */
 #include "token/token_int.h"
 
 #define PEN_ENTRY(x) extern const struct pen_token_ops pen__token_##x;

@@ -1,13 +1,19 @@
 /*
- * What all tokenisers have alike: from the row of a sequence, what is cut and
- * what is padded, which specials go before and after it, and the type of its
- * numbers. How settings become that is in token_open.c.
+ * Shared by all tokenisers: truncation, padding, special tokens before and
+ * after a sequence, and the dtype. token_open.c interprets the settings.
  */
 #include <stdio.h>
 
 #include "token/token_int.h"
 
-/* Tokens of a row of n letters, specials among them; the most of a list. */
+uint64_t pen__tokens_each(const struct pen_tokens *t, uint64_t n)
+{
+	(void)t;
+	return n;
+}
+
+/* Tokens in a row of n letters, including special tokens; an upper bound if the
+ * tokeniser has list(). */
 static uint64_t row_tokens(const struct pen_tokens *t, uint64_t n)
 {
 	uint64_t all;
@@ -46,11 +52,11 @@ int pen__tokens_field(const struct pen_tokens *t, uint32_t i, uint64_t shortest,
 
 	memset(out, 0, sizeof(*out));
 	if (longest > PEN_TOKEN_LETTERS)
-		return pen__fail(err, PEN_EDATA, NULL,
-				 "has a sequence of %llu letters: up to %llu "
-				 "are taken as one",
-				 (unsigned long long)longest,
-				 (unsigned long long)PEN_TOKEN_LETTERS);
+		return pen__fail(
+			err, P_BAD_DATA_VALUE, NULL,
+			"a sequence has %llu letters; the limit is %llu",
+			(unsigned long long)longest,
+			(unsigned long long)PEN_TOKEN_LETTERS);
 	field_of(t, i, longest, out);
 	snprintf(out->name, sizeof(out->name), "%s",
 		 t->ops->names ? t->ops->names[i] : t->ops->field);
@@ -58,8 +64,9 @@ int pen__tokens_field(const struct pen_tokens *t, uint32_t i, uint64_t shortest,
 	bytes = pen_dtype_size(out->dtype);
 	for (uint32_t j = 0; j < out->ndim; j++)
 		if (!pen__mul(bytes, (size_t)out->shape[j], &bytes))
-			return pen__fail(err, PEN_EDATA, out->name,
-					 "takes more memory than there can be");
+			return pen__fail(
+				err, P_BAD_DATA_VALUE, out->name,
+				"a row takes more bytes than can be addressed");
 	out->max_bytes = bytes;
 	if (least.shape[0] != out->shape[0] || (t->ops->list && !t->length)) {
 		out->shape[0] = -1;
@@ -72,7 +79,7 @@ void pen__tokens_pad(const struct pen_tokens *t, uint32_t i, int64_t *value,
 		     bool *before)
 {
 	(void)i;
-	*value = t->width > 1 ? 0 : t->pad; /* as rows of one length have it */
+	*value = t->width > 1 ? 0 : t->pad; /* as in fixed-length rows */
 	*before = t->pad_left;
 }
 
@@ -85,7 +92,7 @@ void pen__tokens_shape(const struct pen_tokens *t, uint32_t i, uint64_t n,
 	memcpy(shape, f.shape, f.ndim * sizeof(*shape));
 }
 
-/* A list's numbers, before they are cut and made the type they are to be. */
+/* Size of a list of ids, before truncation and conversion. */
 static size_t list_bytes(const struct pen_tokens *t, uint64_t n)
 {
 	return (t->ops->count(t, n) * sizeof(uint32_t) + 63) / 64 * 64;
@@ -107,7 +114,7 @@ bool pen__tokens_plain(const struct pen_tokens *t)
 	       !t->max;
 }
 
-/* With unknown=error: the first letter that is none. */
+/* For unknown=error: finds the first letter outside the alphabet. */
 static int check_letters(const struct pen_tokens *t,
 			 const struct pen_sequence *s, struct pen_err *err)
 {
@@ -116,10 +123,10 @@ static int check_letters(const struct pen_tokens *t,
 
 		if (t->code[c] == PEN_LETTER_UNKNOWN)
 			return pen__fail(
-				err, PEN_EDATA, NULL,
-				"sample %llu, letter %zu: 0x%02x "
-				"(%c) is none of %s: set format.unknown=auto "
-				"to take it as unknown",
+				err, P_BAD_DATA_VALUE, NULL,
+				"sample %llu, letter %zu: 0x%02x (%c) is not "
+				"in the alphabet %s; set format.unknown=auto "
+				"to accept unknown letters",
 				(unsigned long long)s->number, i + 1, c,
 				c > 32 && c < 127 ? c : '?', t->alphabet);
 	}
@@ -135,7 +142,7 @@ static void put_pads(const struct pen_tokens *t, uint64_t n, uint8_t *out)
 		return;
 	}
 	pen__tokens_put(t, &t->pad, 1, out);
-	for (size_t done = t->item; done < all;) { /* by copies that double */
+	for (size_t done = t->item; done < all;) { /* doubling copies */
 		const size_t more = done < all - done ? done : all - done;
 
 		memcpy(out + done, out, more);
@@ -143,7 +150,7 @@ static void put_pads(const struct pen_tokens *t, uint64_t n, uint8_t *out)
 	}
 }
 
-/* Which of a row's tokens are what. */
+/* How the tokens of a row are divided. */
 struct parts {
 	uint64_t all, first, n, pads;
 };
@@ -208,10 +215,10 @@ int pen__tokens_emit(const struct pen_tokens *t, const struct pen_sequence *s,
 		return (int)made;
 	p = cut_row(t, (uint64_t)made, row->dst_len[0] / t->item);
 	if (p.all * t->item > row->dst_len[0])
-		return pen__fail(err, PEN_EDATA, NULL,
-				 "sample %llu has %zu letters, which do not "
-				 "fit its row",
-				 (unsigned long long)s->number, s->n);
+		return pen__fail(
+			err, P_DAMAGED, NULL,
+			"the letters of sample %llu (%zu) do not fit its row",
+			(unsigned long long)s->number, s->n);
 	write_row(t, s, row, p);
 	row->used[0] = p.all * t->item;
 	return 0;

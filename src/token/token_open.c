@@ -1,7 +1,7 @@
 /*
- * From settings to a tokeniser that is ready: what a model presets, the
- * numbers of special tokens, and what each of the 256 bytes is. What does not
- * go together is refused here, and never silently left out.
+ * From settings to a ready tokeniser: presets of a model, ids of special
+ * tokens, and the meaning of each byte. Settings that conflict are refused
+ * here, never silently ignored.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ enum { N_KEEP, N_PAD, N_UNKNOWN };
 static const enum pen_dtype dtypes[] = { PEN_I32, PEN_U8,  PEN_U16, PEN_I32,
 					 PEN_I64, PEN_F16, PEN_F32 };
 
-/* As published models have it, where nothing else is set. */
+/* Presets of published models. */
 static const struct model {
 	const char *tokens, *alphabet, *specials;
 	int64_t k, stride;
@@ -59,8 +59,7 @@ int pen__tokens_special(const struct pen_tokens *t, const char *name, size_t n)
 	return -1;
 }
 
-/* The next name between commas; 0 at the end. */
-static size_t next_name(const char **s, const char **name)
+size_t pen__tokens_next_name(const char **s, const char **name)
 {
 	*s += strspn(*s, ", ");
 	*name = *s;
@@ -74,17 +73,17 @@ static int set_specials(struct pen_tokens *t, const char *s,
 	const char *name;
 	size_t n;
 
-	while (s && (n = next_name(&s, &name))) {
+	while (s && (n = pen__tokens_next_name(&s, &name))) {
 		if (n >= sizeof(t->special[0]) ||
 		    t->nspecials == PEN_TOKEN_SPECIALS)
-			return pen__fail(err, PEN_EINVAL, "specials",
-					 "takes up to %u names of up to %zu "
-					 "letters",
-					 PEN_TOKEN_SPECIALS,
-					 sizeof(t->special[0]) - 1);
+			return pen__fail(
+				err, P_BAD_VALUE, "specials",
+				"accepts up to %u names of up to %zu letters",
+				PEN_TOKEN_SPECIALS, sizeof(t->special[0]) - 1);
 		if (pen__tokens_special(t, name, n) >= 0)
-			return pen__fail(err, PEN_EINVAL, "specials",
-					 "names '%.*s' twice", (int)n, name);
+			return pen__fail(err, P_BAD_VALUE, "specials",
+					 "'%.*s' is listed twice", (int)n,
+					 name);
 		memcpy(t->special[t->nspecials], name, n);
 		t->special_id[t->nspecials] = t->nspecials;
 		t->nspecials++;
@@ -98,18 +97,18 @@ static int set_ends(const struct pen_tokens *t, const char *key, const char *s,
 	const char *name;
 	size_t n;
 
-	while (s && (n = next_name(&s, &name))) {
+	while (s && (n = pen__tokens_next_name(&s, &name))) {
 		const int at = pen__tokens_special(t, name, n);
 
 		if (at < 0)
-			return pen__fail(err, PEN_EINVAL, key,
-					 "'%.*s' is none of the special tokens "
-					 "of format.tokens=%s: add it to "
-					 "format.specials=",
-					 (int)n, name, t->name);
+			return pen__fail(
+				err, P_UNKNOWN_NAME, key,
+				"'%.*s' is not a special token of "
+				"format.tokens=%s; add it to format.specials=",
+				(int)n, name, t->name);
 		if (*count == PEN_TOKEN_ENDS)
-			return pen__fail(err, PEN_EINVAL, key,
-					 "takes up to %u names",
+			return pen__fail(err, P_BAD_VALUE, key,
+					 "accepts up to %u names",
 					 PEN_TOKEN_ENDS);
 		ids[(*count)++] = t->special_id[at];
 	}
@@ -123,12 +122,13 @@ static int set_alphabet(struct pen_tokens *t, const char *s,
 		const char c = t->any_case ? *s : (char)toupper((uint8_t)*s);
 
 		if (t->nletters == PEN_TOKEN_ALPHABET || (uint8_t)c <= ' ')
-			return pen__fail(err, PEN_EINVAL, "alphabet",
-					 "takes up to %u letters and no blanks",
-					 PEN_TOKEN_ALPHABET);
+			return pen__fail(
+				err, P_BAD_VALUE, "alphabet",
+				"accepts up to %u letters and no blanks",
+				PEN_TOKEN_ALPHABET);
 		if (strchr(t->alphabet, c))
-			return pen__fail(err, PEN_EINVAL, "alphabet",
-					 "names '%c' twice", c);
+			return pen__fail(err, P_BAD_VALUE, "alphabet",
+					 "'%c' is listed twice", c);
 		t->alphabet[t->nletters++] = c;
 	}
 	return 0;
@@ -141,7 +141,7 @@ static uint8_t letter_number(const struct pen_tokens *t, char c)
 	return at ? (uint8_t)(at - t->alphabet) : PEN_LETTER_UNKNOWN;
 }
 
-/* IUPAC's letters for more than one base, N aside. */
+/* IUPAC codes for more than one base, except N. */
 static bool is_ambiguous(char c)
 {
 	return c && strchr("RYKMSWBDHV", toupper((uint8_t)c)) != NULL;
@@ -178,7 +178,7 @@ static bool is_own(const struct pen_token_ops *ops, const char *key)
 	return false;
 }
 
-/* One that is set, and that only others have. */
+/* Returns a setting that is set but belongs to other tokenisers. */
 static const char *foreign(const struct pen_token_ops *ops,
 			   const struct pen_token_opts *o)
 {
@@ -201,7 +201,7 @@ static const char *foreign(const struct pen_token_ops *ops,
 	return NULL;
 }
 
-/* What is set, but nothing that this tokeniser has. */
+/* Refuses settings that this tokeniser does not have. */
 static int refuse(const struct pen_tokens *t, const struct pen_token_opts *o,
 		  struct pen_err *err)
 {
@@ -223,22 +223,23 @@ static int refuse(const struct pen_tokens *t, const struct pen_token_opts *o,
 	if (!ops->has_letters && !ops->whole_file && o->unknown)
 		key = "unknown";
 	if (key)
-		return pen__fail(
-			err, PEN_EINVAL, key,
-			"does not go with format.tokens=%s: leave it out",
-			t->name);
+		return pen__fail(err, P_CONFLICT, key,
+				 "cannot be combined with format.tokens=%s; "
+				 "remove the setting",
+				 t->name);
 	if (o->length && o->max_length)
-		return pen__fail(err, PEN_EINVAL, "max_length",
-				 "is not needed with length, which cuts as "
-				 "well: leave one of them out");
+		return pen__fail(err, P_CONFLICT, "max_length",
+				 "cannot be combined with format.length=, "
+				 "which also truncates; remove one of them");
 	if (o->length > PEN_TOKEN_LETTERS || o->max_length > PEN_TOKEN_LETTERS)
-		return pen__fail(err, PEN_EINVAL,
+		return pen__fail(err, P_BAD_VALUE,
 				 o->length ? "length" : "max_length",
-				 "is larger than any sequence can be");
+				 "larger than any sequence can be");
 	return 0;
 }
 
-/* Numbers are known: which one pads, which is unknown, and do all fit. */
+/* With all ids known: finds the pad and end tokens, and checks that the ids fit
+ * the dtype. */
 static int settle(struct pen_tokens *t, const struct pen_token_opts *o,
 		  struct pen_err *err)
 {
@@ -254,23 +255,24 @@ static int settle(struct pen_tokens *t, const struct pen_token_opts *o,
 	if (rc)
 		return rc;
 	if (most && most < t->nbegin + t->nend)
-		return pen__fail(err, PEN_EINVAL,
+		return pen__fail(err, P_BAD_VALUE,
 				 t->length ? "length" : "max_length",
-				 "has no room for the %u special tokens of "
+				 "too small for the %u special tokens of "
 				 "format.begin= and format.end=",
 				 t->nbegin + t->nend);
 	if (t->nwords > UINT32_MAX || (t->dtype == PEN_U8 && t->nwords > 256) ||
 	    (t->dtype == PEN_U16 && t->nwords > 65536) ||
 	    (t->dtype == PEN_I32 && t->nwords > INT32_MAX))
-		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "%s is too small for %llu tokens: set "
+		return pen__fail(err, P_BAD_VALUE, "dtype",
+				 "%s is too small for %llu tokens; set "
 				 "format.dtype=auto",
 				 pen_dtype_name(t->dtype),
 				 (unsigned long long)t->nwords);
 	if (floats && t->width == 1)
-		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "%s is no type for tokens: take int32",
-				 pen_dtype_name(t->dtype));
+		return pen__fail(
+			err, P_BAD_VALUE, "dtype",
+			"%s cannot hold token ids; set format.dtype=int32",
+			pen_dtype_name(t->dtype));
 	t->item = pen_dtype_size(t->dtype) * t->width;
 	return 0;
 }
@@ -291,15 +293,15 @@ static int find_model(struct pen_tokens *t, const struct pen_token_opts *o,
 	const char *tokens = models[o->model].tokens;
 	unsigned i = (unsigned)o->tokens;
 
-	/* naming the model is enough */
+	/* model= implies tokens= */
 	if (tokens && strcmp(pen__token_names[i], "none") == 0)
 		for (i = 0; strcmp(pen__token_names[i], tokens) != 0;)
 			i++;
 	t->ops = pen__token_at(i);
 	t->name = pen__token_names[i];
 	if (tokens && strcmp(t->name, tokens) != 0)
-		return pen__fail(err, PEN_EINVAL, "model",
-				 "%s has format.tokens=%s, not %s",
+		return pen__fail(err, P_CONFLICT, "model",
+				 "%s requires format.tokens=%s, not %s",
 				 pen__token_models[o->model], tokens, t->name);
 	return 0;
 }

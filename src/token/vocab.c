@@ -1,8 +1,8 @@
 /*
- * Words of any length out of a file: at every place the longest that fits.
- * They are kept as a tree of letters, so that a place costs as many steps as
- * the word has letters. Where no word fits, a letter is unknown: the special
- * unk of the file, or an error when it has none.
+ * Words of any length from a file: the longest match at every position. The
+ * words form a trie, so a match takes as many steps as the word has letters.
+ * Where no word matches, one letter becomes the special token unk of the file;
+ * without one, it is an error.
  */
 #include <stdio.h>
 
@@ -20,12 +20,6 @@ struct vocab {
 	bool has_unk;
 };
 
-static uint64_t vocab_count(const struct pen_tokens *t, uint64_t n)
-{
-	(void)t;
-	return n;
-}
-
 static void vocab_close(struct pen_tokens *t)
 {
 	struct vocab *p = t->priv;
@@ -37,7 +31,7 @@ static void vocab_close(struct pen_tokens *t)
 	pen__free(p);
 }
 
-/* Numbers of letters, from 0: all that words have, specials aside. */
+/* Numbers the letters that words use, except in special tokens. */
 static int number_letters(struct pen_tokens *t, struct vocab *p,
 			  struct pen_err *err)
 {
@@ -54,9 +48,9 @@ static int number_letters(struct pen_tokens *t, struct vocab *p,
 			if (seen[(uint8_t)s[j]])
 				continue;
 			if (t->nletters == PEN_TOKEN_ALPHABET)
-				return pen__fail(err, PEN_ENOTSUP,
+				return pen__fail(err, P_OVER_LIMIT,
 						 p->words.where,
-						 "has words of more than %u "
+						 "the words use more than %u "
 						 "different letters",
 						 PEN_TOKEN_ALPHABET);
 			seen[(uint8_t)s[j]] = true;
@@ -79,10 +73,9 @@ static int new_node(struct vocab *p, uint32_t *out, struct pen_err *err)
 
 		if (p->nnodes == most)
 			return pen__fail(
-				err, PEN_ENOTSUP, p->words.where,
-				"has too many words for format.tokens=vocab; "
-				"format.tokens=kmers takes words of one "
-				"length");
+				err, P_OVER_LIMIT, p->words.where,
+				"too many words for format.tokens=vocab; if "
+				"all have one length, use format.tokens=kmers");
 		more = pen__realloc(p->node, cap, size);
 		if (!more)
 			return pen__fail_nomem(err, p->words.where, cap * size);
@@ -143,16 +136,15 @@ static int vocab_open(struct pen_tokens *t, const struct pen_token_opts *o,
 		      struct pen_err *err)
 {
 	struct vocab *p = pen__calloc(1, sizeof(*p));
-	uint8_t table[256];
 	int at, rc;
 
 	if (!p)
 		return pen__fail_nomem(err, "tokens", sizeof(*p));
 	t->priv = p;
 	if (!o->vocab)
-		return pen__fail(
-			err, PEN_EINVAL, "vocab",
-			"is needed with format.tokens=vocab: a file of words");
+		return pen__fail(err, P_MISSING_SETTING, "vocab",
+				 "required by format.tokens=vocab; set it to a "
+				 "file of words");
 	rc = pen__words_load(&p->words, o->vocab, PEN_WORDS_ALL, err);
 	if (!rc)
 		rc = pen__tokens_file_specials(t, &p->words, err);
@@ -161,9 +153,7 @@ static int vocab_open(struct pen_tokens *t, const struct pen_token_opts *o,
 	if (rc)
 		return rc;
 	pen__tokens_codes(t, o);
-	for (unsigned i = 0; i < 256; i++)
-		table[i] = t->code[i] < t->nletters ? t->code[i] : 0x80;
-	pen__letters_init(&p->letters, table);
+	pen__tokens_letters(t, &p->letters);
 	at = pen__tokens_special(t, "unk", 3);
 	p->has_unk = at >= 0;
 	t->unk = at < 0 ? 0 : t->special_id[at];
@@ -179,9 +169,9 @@ int pen__tokens_no_word(const struct pen_tokens *t,
 	const uint8_t c = s->letters[at];
 
 	(void)t;
-	return pen__fail(err, PEN_EDATA, file,
-			 "has no word for letter %llu of sample %llu, 0x%02x "
-			 "(%c), and no <unk>: add one of them",
+	return pen__fail(err, P_FILES_DISAGREE, file,
+			 "no word for letter %llu of sample %llu, 0x%02x (%c), "
+			 "and no <unk>; add one of them",
 			 (unsigned long long)at + 1,
 			 (unsigned long long)s->number, c,
 			 c > 32 && c < 127 ? c : '?');
@@ -245,7 +235,7 @@ const struct pen_token_ops pen__token_vocab = {
 	.whole_file = true,
 	.open = vocab_open,
 	.close = vocab_close,
-	.count = vocab_count,
+	.count = pen__tokens_each,
 	.list = vocab_list,
 	.scratch = vocab_scratch,
 	.word = vocab_word,

@@ -1,13 +1,13 @@
-/* From codes of words to their numbers; see words.h. */
+/* Maps codes of words to ids; see words.h. */
 #include "token/words.h"
 
 #include <string.h>
 
-#define SMALL (UINT32_C(1) << 18)  /* 1 MiB: stays in the caches */
+#define SMALL (UINT32_C(1) << 18)  /* 1 MiB: fits the caches */
 #define DIRECT (UINT32_C(1) << 24) /* 64 MiB */
 
-/* Which table: a plain one where that is small; ranks where words are in
- * order; else what takes less. */
+/* Chooses the table: direct if it is small, ranks if the words are in order,
+ * otherwise the smaller one. */
 static void choose(struct pen_word_table *t, bool ordered, uint64_t *bytes)
 {
 	const uint64_t all = t->code.power[t->code.k];
@@ -33,10 +33,11 @@ int pen__word_table_init(struct pen_word_table *t, unsigned k,
 
 	*t = (struct pen_word_table){ .shift = 60 };
 	if (!pen__word_code_init(&t->code, k, nletters))
-		return pen__fail(err, PEN_ENOTSUP, "k",
-				 "words of %u letters out of %u are too many "
-				 "to number: take a smaller k, or rna=true",
-				 k, nletters);
+		return pen__fail(
+			err, P_OVER_LIMIT, "k",
+			"words of %u letters from an alphabet of %u are too "
+			"many to number; reduce k or set rna=true",
+			k, nletters);
 	for (; slots < 2 * (uint64_t)nwords; t->shift--)
 		slots *= 2;
 	t->mask = (uint32_t)(slots - 1);
@@ -49,7 +50,7 @@ int pen__word_table_init(struct pen_word_table *t, unsigned k,
 		t->rank = t->mem.p;
 	else
 		t->pair = t->mem.p;
-	if (t->id || !t->mem.mapped) /* or it comes as zeros */
+	if (t->id || !t->mem.mapped) /* mapped memory is zero already */
 		memset(t->mem.p, t->id ? 0xff : 0, (size_t)bytes);
 	return 0;
 }
@@ -59,7 +60,7 @@ uint32_t pen__word_table_put(struct pen_word_table *t, uint32_t code,
 {
 	uint32_t at, was;
 
-	if (t->rank) { /* in order, so that none comes twice */
+	if (t->rank) { /* in order, so there are no duplicates */
 		t->rank[code / 32] |= UINT32_C(1) << code % 32;
 		return UINT32_MAX;
 	}
@@ -92,7 +93,7 @@ void pen__word_table_fini(struct pen_word_table *t)
 	pen__block_fini(&t->mem);
 }
 
-/* Once as it is, and once for CPUs that count bits by themselves. */
+/* Compiled twice: as is, and for CPUs with popcnt. */
 static inline __attribute__((always_inline)) void
 ranks(const struct pen_word_table *t, uint32_t *v, size_t n, uint32_t unk)
 {

@@ -12,7 +12,7 @@
 #include "base/show.h"
 
 #define FILE_LIMIT (UINT64_C(1) << 30)
-/* Numbers that JSON gives to words need not be without gaps, but nearly so. */
+/* Ids in JSON may have gaps, but only few. */
 #define GAPS 65536u
 
 int pen__words_slurp(const char *path, uint64_t limit, char **bytes, size_t *n,
@@ -25,12 +25,12 @@ int pen__words_slurp(const char *path, uint64_t limit, char **bytes, size_t *n,
 
 	*bytes = NULL;
 	if (fd < 0)
-		return pen__fail_sys(err, errno, path, "cannot be opened");
+		return pen__fail_sys(err, errno, path, "cannot open the file");
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		rc = pen__fail(err, PEN_EINVAL, path, "is not a file");
+		rc = pen__fail(err, P_BAD_VALUE, path, "not a regular file");
 	else if ((uint64_t)st.st_size > limit)
-		rc = pen__fail(err, PEN_ENOTSUP, path,
-			       "is larger than a vocabulary can be (%s)",
+		rc = pen__fail(err, P_OVER_LIMIT, path,
+			       "larger than the limit of %s",
 			       pen__show_bytes((double)limit).s);
 	else if (!(p = pen__alloc((size_t)st.st_size + 1, 1)))
 		rc = pen__fail_nomem(err, path, (size_t)st.st_size + 1);
@@ -40,7 +40,8 @@ int pen__words_slurp(const char *path, uint64_t limit, char **bytes, size_t *n,
 		if (m < 0 && errno == EINTR)
 			continue;
 		if (m < 0)
-			rc = pen__fail_sys(err, errno, path, "cannot be read");
+			rc = pen__fail_sys(err, errno, path,
+					   "cannot read the file");
 		if (m <= 0)
 			break;
 		got += (size_t)m;
@@ -50,7 +51,7 @@ int pen__words_slurp(const char *path, uint64_t limit, char **bytes, size_t *n,
 		pen__free(p);
 		return rc;
 	}
-	/* a mark that says "UTF-8" is no part of the first word */
+	/* skip a UTF-8 byte order mark */
 	if (got >= 3 && !memcmp(p, "\xef\xbb\xbf", 3)) {
 		got -= 3;
 		memmove(p, p + 3, got);
@@ -70,7 +71,7 @@ static uint64_t hash(const char *s, size_t n)
 	return h ^ h >> 29;
 }
 
-/* Where a word is, or the empty place where it would be. */
+/* The slot of a word, or the empty slot where it would be. */
 static uint32_t *place(const struct pen_words *w, const char *s, size_t n)
 {
 	for (uint64_t at = hash(s, n);; at++) {
@@ -103,8 +104,7 @@ static int reserve(struct pen_words *w, uint64_t n, uint64_t bytes,
 	uint64_t slots = 16;
 
 	if (n >= UINT32_MAX / 4 || bytes + n >= UINT32_MAX)
-		return pen__fail(err, PEN_ENOTSUP, w->where,
-				 "has too many words");
+		return pen__fail(err, P_OVER_LIMIT, w->where, "too many words");
 	while (slots < 2 * n)
 		slots *= 2;
 	w->text = pen__alloc((size_t)(bytes + n + 1), 1);
@@ -120,20 +120,21 @@ static int reserve(struct pen_words *w, uint64_t n, uint64_t bytes,
 int pen__words_twice(const struct pen_words *w, uint32_t a, uint32_t b,
 		     struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, w->where,
-			 "number %u, '%.40s', was there before, as number %u: "
-			 "a word has one number",
-			 b, pen__words_at(w, a), a);
+	return pen__fail(
+		err, P_BAD_DATA_VALUE, w->where,
+		"word %u, '%.40s', is also word %u; list each word once", b,
+		pen__words_at(w, a), a);
 }
 
-/* Is it for someone else to see whether it comes twice? */
+/* True if the caller detects duplicates of this word. */
 static bool is_unchecked(const struct pen_words *w, const char *s, size_t n)
 {
 	return w->unchecked && *s != '<' && *s != '[' &&
 	       (w->unchecked == PEN_WORDS_ALL || w->unchecked == n);
 }
 
-/* The next word, number w->n. `at` says where in the file it is. */
+/* Adds the next word, with id w->n. `at`: its number in the file, for
+ * messages. */
 static int append(struct pen_words *w, const char *s, size_t n, uint64_t at,
 		  struct pen_err *err)
 {
@@ -141,9 +142,9 @@ static int append(struct pen_words *w, const char *s, size_t n, uint64_t at,
 	const uint32_t from = w->start[w->n];
 
 	if (!n || n > PEN_WORD_LETTERS || memchr(s, '\0', n))
-		return pen__fail(err, PEN_EDATA, w->where,
+		return pen__fail(err, P_BAD_TEXT, w->where,
 				 "word %llu is empty, longer than %u letters, "
-				 "or has NULs in it",
+				 "or contains a NUL byte",
 				 (unsigned long long)at, PEN_WORD_LETTERS);
 	if (!is_unchecked(w, s, n))
 		slot = place(w, s, n);
@@ -175,7 +176,7 @@ static int parse_count(const char *s, const char *end, uint64_t *out)
 	return 0;
 }
 
-/* " k=4" on the first line: words have so many letters. */
+/* Reads " k=4" in the first line: all words have 4 letters. */
 static void take_remark(struct pen_words *w, const char *s, const char *end)
 {
 	const char *k = memmem(s, (size_t)(end - s), " k=", 3);
@@ -206,7 +207,7 @@ static int parse_line(struct pen_words *w, const char *s, const char *end,
 	tab = memchr(s, '\t', (size_t)(end - s));
 	rc = append(w, s, (size_t)((tab ? tab : end) - s), line, err);
 	if (!rc && tab && parse_count(tab + 1, end, &w->count[w->n - 1]))
-		rc = pen__fail(err, PEN_EDATA, w->where,
+		rc = pen__fail(err, P_BAD_TEXT, w->where,
 			       "line %llu: '%.20s' is not a count",
 			       (unsigned long long)line, tab + 1);
 	return rc;
@@ -222,7 +223,7 @@ static uint64_t eight(const char *s)
 	return v;
 }
 
-/* Has one of eight bytes a value below 33: a blank, the end of a line? */
+/* True if one of eight bytes is below 33, such as a blank or a line end. */
 static bool has_low(const char *s)
 {
 	const uint64_t v = eight(s);
@@ -231,9 +232,10 @@ static bool has_low(const char *s)
 }
 
 /*
- * A line as nearly all are of a file with millions of words: a word that is
- * unchecked, a tab, and a count. Where the next begins, or NULL: it is for
- * parse_line(). Both the file and w->text have 32 bytes and more from here on.
+ * Fast path for files with millions of words: an unchecked word, a tab and a
+ * count. Returns the start of the next line, or NULL if parse_line() has to
+ * parse this one. At least 32 more bytes of the file and of w->text are
+ * readable.
  */
 static const char *plain_line(struct pen_words *w, const char *s)
 {
@@ -266,7 +268,7 @@ static uint64_t count_lines(const char *s, size_t n)
 		const uint64_t v = eight(s + i) ^ EACH_BYTE('\n');
 		const uint64_t low = (v & EACH_BYTE(0x7f)) + EACH_BYTE(0x7f);
 
-		/* the upper bit of a byte is set where it is one */
+		/* the top bit of each byte is set where it is a '\n' */
 		lines += (~(low | v | EACH_BYTE(0x7f)) >> 7) * EACH_BYTE(1) >>
 			 56;
 	}
@@ -306,11 +308,12 @@ int pen__words_lines(struct pen_words *w, const char *s, size_t n,
 		return pen__fail_nomem(err, where, strlen(where) + 1);
 	rc = parse_lines(w, s, n, err);
 	w->again = false;
-	return !rc && !w->n ? pen__fail(err, PEN_EDATA, where, "has no words")
+	return !rc && !w->n ? pen__fail(err, P_NOT_THIS_FORMAT, where,
+					"no words found")
 			    : rc;
 }
 
-/* Words in the order of their numbers; gaps are words of no letters. */
+/* Adds words in order of their ids; gaps become empty words. */
 static int fill_gaps(struct pen_words *w, const struct pen_jdoc *d,
 		     const uint32_t *node, uint64_t n, struct pen_err *err)
 {
@@ -343,8 +346,8 @@ int pen__words_parse(struct pen_words *w, const struct pen_jdoc *d,
 	if (!w->where && !(w->where = pen__strdup(where)))
 		return pen__fail_nomem(err, where, strlen(where) + 1);
 	if (pen__jdoc_type(d, object) != PEN_JDOC_OBJECT || !n)
-		return pen__fail(err, PEN_EDATA, where,
-				 "has no object of words and their numbers");
+		return pen__fail(err, P_NOT_THIS_FORMAT, where,
+				 "no JSON object of words and their ids");
 	node = pen__alloc((size_t)(n + GAPS), sizeof(*node));
 	if (!node)
 		return pen__fail_nomem(err, where, (size_t)(n + GAPS) * 4);
@@ -355,9 +358,9 @@ int pen__words_parse(struct pen_words *w, const struct pen_jdoc *d,
 
 		if (!pen__jdoc_count_of(d, x, &id) || id >= n + GAPS ||
 		    node[id] != PEN_JDOC_NONE)
-			rc = pen__fail(err, PEN_EDATA, where,
-				       "the number of '%.40s' is not whole, "
-				       "too large, or another word's",
+			rc = pen__fail(err, P_BAD_DATA_VALUE, where,
+				       "the id of '%.40s' is not an integer, "
+				       "too large, or already taken",
 				       key);
 		else
 			node[id] = x;
@@ -408,7 +411,7 @@ int pen__words_load(struct pen_words *w, const char *path, uint32_t unchecked,
 		rc = parse_lines(w, bytes, n, err);
 	pen__free(bytes);
 	if (!rc && !w->n)
-		rc = pen__fail(err, PEN_EDATA, path, "has no words");
+		rc = pen__fail(err, P_NOT_THIS_FORMAT, path, "no words found");
 	if (rc)
 		pen__words_fini(w);
 	return rc;

@@ -71,7 +71,7 @@ void pen__facts_init(struct pen_facts *f)
 		f->v[i] = NAN;
 }
 
-/* A sum of what is known of some only is not known. */
+/* A sum with an unknown part is unknown (NAN). */
 void pen__facts_join(struct pen_facts *to, const struct pen_facts *from)
 {
 	for (size_t i = 0; i < PEN_NFACTS; i++)
@@ -120,8 +120,8 @@ void pen__facts_of_loader(struct pen_facts *f, const struct pen_stats *s)
 	v[PEN_PREFETCH_WANTED] = s->prefetch_wanted;
 }
 
-/* Files on a device that is known: what it did not read was in memory. Other
- * stores and file systems do not say where bytes came from. */
+/* For files on a known device, bytes that the device did not read came from
+ * memory. Other stores and file systems do not reveal where bytes came from. */
 double pen__facts_cached(const struct pen_facts *f)
 {
 	static const char *const files[] = { "posix", "uring", "mmap" };

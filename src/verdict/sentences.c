@@ -1,4 +1,4 @@
-/* The verdict in words: every cause with the figure that proves it. */
+/* The sentences of a verdict: every cause with the figures that support it. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void add(char *to, size_t cap, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Begins another part of the evidence. */
+/* Separates parts of the evidence. */
 static void part(char *to, size_t cap)
 {
 	if (to[0])
@@ -39,13 +39,13 @@ static struct pen_shown active_share(const struct pen_weighed *w, double part)
 	return share_of(part > 1e-6 * w->active ? part : 0, w->active);
 }
 
-/* What settings of the loader begin with in a workload. */
+/* Prefix of loader settings in a workload. */
 static const char *own_prefix(const struct pen_weighed *w)
 {
 	return w->f->training ? "loader." : "";
 }
 
-/* A setting has another name in a workload. */
+/* The setting has a different name in a workload. */
 static const char *threads_key(const struct pen_weighed *w)
 {
 	return w->f->training ? "reader.read_threads=" : "threads=";
@@ -55,13 +55,17 @@ static const char *threads_key(const struct pen_weighed *w)
 
 static void say_own_cpus(char *to, size_t cap, const struct pen_weighed *w)
 {
-	const double *v = w->f->v;
+	const double *v = w->f->v, own = w->own * w->cpus, cpus = rint(w->cpus);
 
 	if (!(v[PEN_CPU_ROOM_S] > 0 && v[PEN_HOST_S] > 0))
 		return;
 	part(to, cap);
-	add(to, cap, "this job used %.2g of %.3g CPU%s", w->own * w->cpus,
-	    w->cpus, w->cpus > 1.01 ? "s" : "");
+	add(to, cap, own < 10 ? "this job used %.2g" : "this job used %.0f",
+	    own);
+	/* an integer unless a quota applies; clocks differ a little */
+	add(to, cap, " of %.4g CPU%s",
+	    fabs(w->cpus - cpus) < 0.03 * cpus ? cpus : w->cpus,
+	    w->cpus > 1.01 ? "s" : "");
 	if (w->others >= 0.05 * w->cpus)
 		add(to, cap, ", other processes %.2g", w->others);
 }
@@ -73,21 +77,20 @@ static void say_cpu(struct pen_verdict *o, const struct pen_weighed *w)
 	const size_t cap = sizeof(o->evidence);
 
 	if (w->throttled >= TAKEN)
-		ADD(o->what, "The CPU quota of the control group is used up");
+		ADD(o->what, "The CPU quota of the control group is exhausted");
 	else if (w->steal >= TAKEN)
-		ADD(o->what, "The hypervisor takes the CPUs away");
+		ADD(o->what, "The hypervisor withholds CPU time");
 	else
-		ADD(o->what, "Other processes have the CPUs");
-	/* the kernel counts stolen time as a CPU's */
+		ADD(o->what, "Other processes occupy the CPUs");
+	/* the kernel counts stolen time as time on a CPU */
 	if (w->kernel && w->steal < TAKEN)
 		add(to, cap,
-		    "the loader's threads wanted a CPU for %s and had one for "
-		    "%s of that",
+		    "the loader's threads were runnable for %s and had a CPU "
+		    "for %s of that",
 		    pen__show_time(wanted).s, share_of(w->run, wanted).s);
 	if (v[PEN_OWN_QUEUE_S] > 0.1 * w->lost) {
 		part(to, cap);
-		add(to, cap,
-		    "the thread that takes the batches waited %s for one",
+		add(to, cap, "the consumer thread waited %s for a CPU",
 		    pen__show_time(v[PEN_OWN_QUEUE_S]).s);
 	}
 	if (w->throttled >= TAKEN) {
@@ -109,14 +112,14 @@ static void say_cpu(struct pen_verdict *o, const struct pen_weighed *w)
 	if (w->throttled >= TAKEN)
 		ADD(o->advice, "Raise the quota. ");
 	else if (w->steal >= TAKEN)
-		ADD(o->advice, "Use a machine that is not shared. ");
+		ADD(o->advice, "Use a machine without noisy neighbours. ");
 	else
-		ADD(o->advice, "Stop the other processes, or give this job "
-			       "CPUs of its own. ");
-	ADD(o->advice, "Faster storage does not help.");
+		ADD(o->advice,
+		    "Stop the other processes, or reserve CPUs for this job. ");
+	ADD(o->advice, "Faster storage will not help.");
 }
 
-/* The stages that take CPU time, largest first; two are said. */
+/* The two stages that take most CPU time. */
 static void say_stages(char *to, size_t cap, const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
@@ -127,7 +130,7 @@ static void say_stages(char *to, size_t cap, const struct pen_weighed *w)
 		{ "decoding", v[PEN_DECODE_S] },
 		{ "decompressing", v[PEN_UNPACK_S] },
 		{ "copying", v[PEN_COPY_S] },
-		{ "reading out of memory", fmax(0, v[PEN_READ_S] - w->asleep) },
+		{ "reading from memory", fmax(0, v[PEN_READ_S] - w->asleep) },
 		{ "opening files", v[PEN_OPEN_S] },
 		{ "planning", v[PEN_PLAN_S] },
 	};
@@ -157,7 +160,7 @@ static void say_cached(char *to, size_t cap, const struct pen_weighed *w)
 		    pen__show_share(w->cached).s);
 }
 
-/* What the threads did in the time they had work. */
+/* How the threads spent their working time. */
 static void say_times(char *to, size_t cap, const struct pen_weighed *w)
 {
 	if (!w->kernel)
@@ -166,7 +169,7 @@ static void say_times(char *to, size_t cap, const struct pen_weighed *w)
 	add(to, cap, "the loader's threads were on a CPU for %s",
 	    active_share(w, w->run).s);
 	if (pen__part(w->queue, w->active) >= 0.1)
-		add(to, cap, ", ready but without one for %s",
+		add(to, cap, ", waiting for a CPU for %s",
 		    active_share(w, w->queue).s);
 	add(to, cap, " and waiting for storage for %s of their working time",
 	    active_share(w, w->asleep).s);
@@ -191,14 +194,14 @@ static void say_copied(struct pen_verdict *o, const struct pen_weighed *w)
 
 	say_cached(o->evidence, sizeof(o->evidence), w);
 	if (small_reads(w))
-		ADD(o->evidence, "; a read brings %s",
+		ADD(o->evidence, "; the mean read size is %s",
 		    pen__show_bytes(v[PEN_READ_BYTES] / v[PEN_READS]).s);
-	ADD(o->advice, "Storage is not the bound: use more CPUs");
+	ADD(o->advice, "Storage is not the bottleneck: use more CPUs");
 	if (!small_reads(w))
 		ADD(o->advice, ", or smaller samples.");
 	else if (reads_files(w) && w->cached >= 0.9)
 		ADD(o->advice,
-		    ", or %sstore=mmap, which needs no system call for a read.",
+		    ", or %sstore=mmap, which reads without system calls.",
 		    own_prefix(w));
 	else
 		ADD(o->advice, ".");
@@ -209,16 +212,15 @@ static void say_work(struct pen_verdict *o, const struct pen_weighed *w)
 	static const struct {
 		const char *what, *advice;
 	} of[PEN_NCAUSES] = {
-		[PEN_CAUSE_DECODE] = { "The bound is decoding",
-				       "Use more CPUs, or data that costs less "
-				       "to decode: smaller images, arrays that "
-				       "are decoded already." },
-		[PEN_CAUSE_UNPACK] = { "The bound is decompressing",
-				       "Use more CPUs, or a cheaper "
-				       "compression (lz4, zstd at a low level, "
-				       "none)." },
-		[PEN_CAUSE_COPY] = { "The bound is copying", "" },
-		[PEN_CAUSE_PLAN] = { "The bound is choosing the samples",
+		[PEN_CAUSE_DECODE] = { "The bottleneck is decoding",
+				       "Use more CPUs, or data that is cheaper "
+				       "to decode: smaller images, or arrays "
+				       "that are already decoded." },
+		[PEN_CAUSE_UNPACK] = { "The bottleneck is decompression",
+				       "Use more CPUs, or cheaper compression "
+				       "(lz4, zstd at a low level, none)." },
+		[PEN_CAUSE_COPY] = { "The bottleneck is copying", "" },
+		[PEN_CAUSE_PLAN] = { "The bottleneck is choosing the samples",
 				     "Use a cheaper sampler, or larger "
 				     "samples." },
 	};
@@ -234,8 +236,8 @@ static void say_work(struct pen_verdict *o, const struct pen_weighed *w)
 
 static void say_threads(struct pen_verdict *o, const struct pen_weighed *w)
 {
-	ADD(o->what, "There are too few threads: all are busy and CPUs are "
-		     "left");
+	ADD(o->what,
+	    "There are too few threads: all are busy and CPUs are idle");
 	ADD(o->evidence, "%s for %.3g CPUs, on a CPU for %s of the time; ",
 	    pen__show_counted((uint64_t)fmax(1, round(w->threads)), "thread").s,
 	    w->cpus, share_of(w->run, w->all).s);
@@ -252,7 +254,8 @@ static void say_device(char *to, size_t cap, const struct pen_weighed *w)
 
 	if (isfinite(w->busy) && v[PEN_DISK_READS] > 0)
 		add(to, cap,
-		    "; %s was busy for %s of the time, %s a request, %s/s",
+		    "; %s was busy for %s of the time, at %s per request and "
+		    "%s/s",
 		    w->f->device, share_of(v[PEN_DISK_BUSY_S], v[PEN_HOST_S]).s,
 		    pen__show_time(v[PEN_DISK_WAIT_S] / v[PEN_DISK_READS]).s,
 		    pen__show_bytes(v[PEN_DISK_BYTES] / v[PEN_HOST_S]).s);
@@ -263,24 +266,24 @@ static void say_reads(char *to, size_t cap, const struct pen_weighed *w)
 	const double *v = w->f->v;
 	const bool stages = !w->kernel;
 
-	add(to, cap, "the loader's threads %s %s of their working time%s",
-	    stages ? "read for" : "waited",
+	add(to, cap, "the loader's threads spent %s of their working time %s",
+
 	    active_share(w, stages ? v[PEN_READ_S] + fmax(0, v[PEN_OPEN_S])
 				   : w->asleep)
 		    .s,
-	    stages ? "" : " for reads");
+	    stages ? "reading" : "waiting for reads");
 	if (pen__part(w->queue, w->active) >= 0.1)
-		add(to, cap, " and %s for a CPU", active_share(w, w->queue).s);
+		add(to, cap, " and %s waiting for a CPU",
+		    active_share(w, w->queue).s);
 	if (w->read_s > 0)
 		add(to, cap,
-		    "; a read takes %s, %s at best, about %.0f at a time",
+		    "; a read takes %s (%s at best), with about %.0f in flight",
 		    pen__show_time(w->read_s).s, pen__show_time(w->best_s).s,
 		    fmax(1, w->flight));
 }
 
-/* How to have more reads in flight. Threads without samples to read do not
- * help: a training job prefetches more when it has more threads, others do
- * what they are told. */
+/* How to get more reads in flight. Threads need samples to read: a training job
+ * prefetches more when it has more threads, a plain loader must be told to. */
 static void say_flight(struct pen_verdict *o, const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
@@ -300,7 +303,7 @@ static void say_open(struct pen_verdict *o, const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
 
-	ADD(o->what, "The bound is opening files");
+	ADD(o->what, "The bottleneck is opening files");
 	ADD(o->evidence,
 	    "opening takes %s of the threads' working time, "
 	    "reading %s",
@@ -308,13 +311,14 @@ static void say_open(struct pen_verdict *o, const struct pen_weighed *w)
 	say_times(o->evidence, sizeof(o->evidence), w);
 	say_own_cpus(o->evidence, sizeof(o->evidence), w);
 	say_device(o->evidence, sizeof(o->evidence), w);
-	ADD(o->advice, "Put many samples into one file");
+	ADD(o->advice, "Store many samples in one file");
 	if (reads_files(w) && w->cached >= 0.9)
-		ADD(o->advice, ", or use %sstore=mmap, which opens a file once",
+		ADD(o->advice,
+		    ", or use %sstore=mmap, which opens each file once",
 		    own_prefix(w));
 	ADD(o->advice, ".");
 	if (pen__part(w->asleep, w->active) >= TAKEN)
-		ADD(o->advice, " Raising %s helps, too.", threads_key(w));
+		ADD(o->advice, " Raising %s also helps.", threads_key(w));
 }
 
 static void say_storage(struct pen_verdict *o, const struct pen_weighed *w)
@@ -323,26 +327,26 @@ static void say_storage(struct pen_verdict *o, const struct pen_weighed *w)
 
 	say_reads(o->evidence, sizeof(o->evidence), w);
 	if (o->cause == PEN_CAUSE_LATENCY) {
-		ADD(o->what, "The bound is the latency of storage");
+		ADD(o->what, "The bottleneck is storage latency");
 		ADD(o->evidence, "%s",
 		    w->read_s < ALONE * w->best_s ? ", so reads do not queue"
 						  : "");
-		ADD(o->advice, "Have more reads in flight: ");
+		ADD(o->advice, "Keep more reads in flight: ");
 		say_flight(o, w);
 		ADD(o->advice, ".");
 	} else if (o->cause == PEN_CAUSE_RATE) {
-		ADD(o->what, "The bound is the rate of storage");
+		ADD(o->what, "The bottleneck is storage bandwidth");
 		ADD(o->evidence, ": they share %s/s",
 		    pen__show_bytes(v[PEN_READ_BYTES] / v[PEN_HOST_S]).s);
-		ADD(o->advice, "Use faster storage, or read fewer bytes "
-			       "(compression, smaller samples, a cache): more "
-			       "threads do not help.");
+		ADD(o->advice,
+		    "Use faster storage, or read fewer bytes (compression, "
+		    "smaller samples, a cache). More threads will not help.");
 	} else {
-		ADD(o->what, "The bound is storage");
-		ADD(o->advice, "Have more reads in flight: ");
+		ADD(o->what, "The bottleneck is storage");
+		ADD(o->advice, "Keep more reads in flight: ");
 		say_flight(o, w);
-		ADD(o->advice, ". If bytes/s do not rise, storage is at its "
-			       "limit.");
+		ADD(o->advice, ". If the throughput does not rise, storage is "
+			       "at its limit.");
 	}
 	say_device(o->evidence, sizeof(o->evidence), w);
 }
@@ -351,18 +355,19 @@ static void say_cache(struct pen_verdict *o, const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
 
-	ADD(o->what, "The bound is the memory of other ranks (cache=)");
+	ADD(o->what,
+	    "The bottleneck is access to the memory of other ranks (cache=)");
 	ADD(o->evidence,
-	    "the loader's threads waited %s of their working time, and %s of "
-	    "the bytes came from the cache",
+	    "the loader's threads waited for %s of their working time, and %s "
+	    "of the bytes came from the cache",
 	    active_share(w, w->asleep).s,
 	    share_of(v[PEN_CACHE_BYTES], v[PEN_CACHE_BYTES] + v[PEN_READ_BYTES])
 		    .s);
-	ADD(o->advice, "`penstock ddict bench` measures the way between the "
-		       "ranks; cache.width= keeps copies nearer.");
+	ADD(o->advice, "`penstock ddict bench` measures the transport between "
+		       "the ranks; cache.width= keeps replicas closer.");
 }
 
-/* ---- what is under way ---- */
+/* ---- prefetching ---- */
 
 static void say_memory(struct pen_verdict *o, const struct pen_weighed *w)
 {
@@ -371,30 +376,30 @@ static void say_memory(struct pen_verdict *o, const struct pen_weighed *w)
 	if (w->memory >= TAKEN) {
 		ADD(o->what, "The machine is short of memory");
 		ADD(o->evidence,
-		    "everything stood still for memory for %s of the time",
+		    "all processes stalled on memory for %s of the time",
 		    pen__show_share(w->memory).s);
-		ADD(o->advice, "Free memory, or lower memory=.");
+		ADD(o->advice, "Free some memory, or lower memory=.");
 		return;
 	}
-	ADD(o->what, "The loader has too little memory");
+	ADD(o->what, "The loader's memory budget is too small");
 	if (v[PEN_PREFETCH] < v[PEN_PREFETCH_WANTED])
 		ADD(o->evidence,
-		    "its budget holds %.0f batch%s ahead, and %.0f were "
+		    "it allows a prefetch depth of %.0f batch%s, and %.0f were "
 		    "wanted; ",
 		    v[PEN_PREFETCH], v[PEN_PREFETCH] > 1 ? "es" : "",
 		    v[PEN_PREFETCH_WANTED]);
 	else
 		ADD(o->evidence,
-		    "plans waited for the budget for %s of the time; ",
+		    "planning waited for memory for %s of the time; ",
 		    share_of(v[PEN_MEMORY_S], v[PEN_SECONDS]).s);
-	ADD(o->evidence, "its threads were idle for %s of their time",
+	ADD(o->evidence, "the loader's threads were idle for %s of their time",
 	    pen__show_share(w->idle).s);
 	ADD(o->advice, "Raise %smemory=, or lower the batch size.",
 	    own_prefix(w));
 }
 
-/* Batches that were ready when one was asked for; one more than is prefetched
- * can be. */
+/* Mean number of batches that were ready on request, capped at the prefetch
+ * depth. */
 static double ready_mean(const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
@@ -418,12 +423,12 @@ static void say_prefetch(struct pen_verdict *o, const struct pen_weighed *w)
 	ADD(o->advice, "Raise %s.",
 	    w->f->training ? "reader.prefetch_size=" : "prefetch=");
 	if (pen__bursts(w)) {
-		ADD(o->what, "Batches come in bursts, and too few are "
-			     "prefetched to bridge the gaps");
+		ADD(o->what, "Batches come in bursts, and the prefetch depth "
+			     "is too small to bridge the gaps");
 		ADD(o->evidence,
-		    "they were waited for during %s of the time, although on "
-		    "average %.1f of %.0f were ready and the loader's threads "
-		    "were idle for %s of their time",
+		    "the consumer waited for %s of the time, although on "
+		    "average %.1f of %.0f batches were ready and the loader's "
+		    "threads were idle for %s of their time",
 		    share_of(v[PEN_WAIT_S], v[PEN_SECONDS]).s, ready_mean(w),
 		    v[PEN_PREFETCH], pen__show_share(w->idle).s);
 		if (pen__part(w->queue, w->active) >= HALF)
@@ -433,10 +438,10 @@ static void say_prefetch(struct pen_verdict *o, const struct pen_weighed *w)
 			    active_share(w, w->queue).s);
 		return;
 	}
-	ADD(o->what, "Too few samples are under way for the threads");
+	ADD(o->what, "The prefetch depth is too small to occupy the threads");
 	ADD(o->evidence,
-	    "prefetch is %.0f batch%s of %s, for %.0f threads, which were idle "
-	    "for %s of their time",
+	    "the prefetch depth is %.0f batch%s of %s, for %.0f threads, which "
+	    "were idle for %s of their time",
 	    v[PEN_PREFETCH], v[PEN_PREFETCH] > 1 ? "es" : "",
 	    pen__show_counted((uint64_t)v[PEN_BATCH_ROWS], "sample").s, w->each,
 	    pen__show_share(w->idle).s);
@@ -452,9 +457,10 @@ static void say_consumer(struct pen_verdict *o, const struct pen_weighed *w)
 	if (o->cause == PEN_CAUSE_NONE)
 		ADD(o->what, "Storage and loader keep up");
 	else
-		ADD(o->what, "What takes the batches is the slower side");
-	ADD(o->evidence, "%swaited for during %s of the time",
-	    first > 0 ? "after the first, batches were " : "batches were ",
+		ADD(o->what, "The consumer is slower than the loader");
+	ADD(o->evidence, "%swaited for %s of the time",
+	    first > 0 ? "after the first batch, the consumer "
+		      : "the consumer ",
 	    share_of(v[PEN_WAIT_S] - first, v[PEN_SECONDS] - first).s);
 	say_ready(o->evidence, sizeof(o->evidence), w);
 	if (w->all > 0)
@@ -468,7 +474,7 @@ static void say_startup(struct pen_verdict *o, const struct pen_weighed *w)
 	const double *v = w->f->v;
 
 	ADD(o->what, "Most of the wait is for the first batch");
-	ADD(o->evidence, "it came after %s, and %s were lost in all",
+	ADD(o->evidence, "it took %s, of %s lost in total",
 	    pen__show_time(v[PEN_FIRST_S]).s, pen__show_time(w->lost).s);
 	ADD(o->advice, "Run more steps or epochs before drawing conclusions.");
 }
@@ -477,16 +483,16 @@ static void say_steps(struct pen_verdict *o, const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
 
-	ADD(o->what, "Steps differ in length, and accelerators wait for one "
-		     "another");
+	ADD(o->what,
+	    "Steps differ in length, and accelerators wait for one another");
 	ADD(o->evidence,
-	    "%s went into waiting for other ranks and %s for accelerators of "
-	    "the same one, %s into waiting for data",
+	    "%s of the time was spent waiting for other ranks, %s waiting for "
+	    "accelerators of the same rank, and %s waiting for data",
 	    share_of(v[PEN_BARRIER_S], v[PEN_SECONDS]).s,
 	    share_of(w->spread, v[PEN_SECONDS]).s,
 	    share_of(v[PEN_WAIT_S], v[PEN_SECONDS]).s);
-	ADD(o->advice, "Storage and loader cannot change that: "
-		       "train.computation_time says how long steps are.");
+	ADD(o->advice, "Storage and loader cannot change this: "
+		       "train.computation_time sets the length of a step.");
 }
 
 static void say_unknown(struct pen_verdict *o, const struct pen_weighed *w)
@@ -494,16 +500,17 @@ static void say_unknown(struct pen_verdict *o, const struct pen_weighed *w)
 	const double *v = w->f->v;
 
 	if (w->brief)
-		ADD(o->what, "This was too short to tell what the bound is");
+		ADD(o->what,
+		    "The run was too short to identify the bottleneck");
 	else
-		ADD(o->what, "No single cause can be told from these figures");
+		ADD(o->what, "The figures do not point to a single cause");
 	if (w->brief)
 		ADD(o->evidence, "it took %s; ",
 		    pen__show_time(v[PEN_SECONDS]).s);
 	if (w->f->training)
 		ADD(o->evidence,
-		    "data %s of the time, woken late %s, other "
-		    "ranks %s; ",
+		    "waiting for data took %s of the time, late wake-ups %s, "
+		    "waiting for other ranks %s; ",
 		    share_of(v[PEN_WAIT_S], v[PEN_SECONDS]).s,
 		    share_of(v[PEN_LATE_S], v[PEN_SECONDS]).s,
 		    share_of(v[PEN_BARRIER_S], v[PEN_SECONDS]).s);
@@ -514,24 +521,24 @@ static void say_unknown(struct pen_verdict *o, const struct pen_weighed *w)
 		    pen__show_share(w->idle).s);
 	if (w->kernel)
 		ADD(o->evidence,
-		    ", and else %s on a CPU, %s ready but without one, %s "
-		    "asleep",
+		    "; of the rest they spent %s on a CPU, %s waiting for one, "
+		    "and %s asleep",
 		    active_share(w, w->run).s, active_share(w, w->queue).s,
 		    active_share(w, w->asleep).s);
 	say_cached(o->evidence, sizeof(o->evidence), w);
 	if (w->pressure > 0)
-		ADD(o->evidence, "; CPU pressure %s",
+		ADD(o->evidence, "; CPU pressure was %s",
 		    pen__show_share(w->pressure).s);
 	if (w->brief)
 		ADD(o->advice, "Use more data, or more epochs.");
 	else if (!strcmp(w->f->store, "mmap") && w->cached < 0.9)
 		ADD(o->advice,
-		    "Try %sstore=uring, which tells reading from what is done "
-		    "with the bytes.",
+		    "Try %sstore=uring, which measures reading and processing "
+		    "separately.",
 		    own_prefix(w));
 	else
 		ADD(o->advice, "`penstock tune` finds the fastest settings by "
-			       "trying them.");
+			       "measuring them.");
 }
 
 void pen__say(struct pen_verdict *o, const struct pen_weighed *w,
@@ -567,9 +574,9 @@ void pen__say(struct pen_verdict *o, const struct pen_weighed *w,
 		say_threads(o, w);
 		break;
 	case PEN_CAUSE_PREPROCESS:
-		ADD(o->what, "The bound is emulated preprocessing");
+		ADD(o->what, "The bottleneck is emulated preprocessing");
 		ADD(o->evidence,
-		    "it takes %s of the loader's threads' working time",
+		    "it takes %s of the working time of the loader's threads",
 		    active_share(w, w->preprocess).s);
 		ADD(o->advice, "Raise %s.", threads_key(w));
 		break;
@@ -598,8 +605,8 @@ void pen__say_rank(struct pen_verdict *o, const struct pen_verdict *there,
 	o->there = there->cause;
 	ADD(o->what, "Rank %d is slow, and the others wait for it", rank);
 	ADD(o->evidence,
-	    "without waiting for others its steps took %s in all, those of "
-	    "another rank %s. On rank %d: %s",
+	    "excluding waits for other ranks, its steps took %s in total and "
+	    "those of a typical rank %s. On rank %d: %s",
 	    pen__show_time(own_s).s, pen__show_time(others_s).s, rank,
 	    there->what);
 	if (there->evidence[0])
@@ -607,7 +614,7 @@ void pen__say_rank(struct pen_verdict *o, const struct pen_verdict *there,
 	ADD(o->advice, "%s", there->advice);
 }
 
-/* ---- out ---- */
+/* ---- output ---- */
 
 const char *pen__cause_name(enum pen_cause c)
 {

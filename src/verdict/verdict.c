@@ -1,4 +1,4 @@
-/* The decisions; see verdict.h. words.c says them. */
+/* The decisions; see verdict.h. sentences.c puts them into words. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,21 +6,21 @@
 #include "base/mem.h"
 #include "verdict/verdict_int.h"
 
-#define FULL 0.8    /* of the CPUs: this job has them itself */
-#define MOST 0.75   /* of the time: threads did hardly anything else */
-#define LITTLE 0.1  /* of the time: not what anybody waits for */
-#define CACHED 0.9  /* of the bytes: no device was waited for */
+#define FULL 0.8    /* of the CPUs: this job uses them itself */
+#define MOST 0.75   /* of the time: threads did little else */
+#define LITTLE 0.1  /* of the time: not worth blaming */
+#define CACHED 0.9  /* of the bytes: the device cannot be the cause */
 #define SLOWER 0.25 /* of the time: one rank differs from the others */
-#define QUEUE 4	    /* reads at a time: they may be in each other's way */
-#define BUSY 0.9    /* of the time: the device can do no more */
+#define QUEUE 4	    /* reads in flight: they may slow each other down */
+#define BUSY 0.9    /* of the time: the device is saturated */
 
 static double share(const struct pen_weighed *w, double part)
 {
 	return pen__part(part, w->active);
 }
 
-/* Less than half of the CPU time the threads could have used was theirs. More
- * threads than CPUs wait for one another, and that does not count. */
+/* The threads got less than half of the CPU time they could have used. Threads
+ * in excess of the CPUs wait for one another; that does not count. */
 static bool others_have_cpus(const struct pen_weighed *w)
 {
 	const double wanted = w->run + w->queue, room = w->f->v[PEN_CPU_ROOM_S];
@@ -29,14 +29,13 @@ static bool others_have_cpus(const struct pen_weighed *w)
 	return w->run < HALF * most;
 }
 
-/* Of a document that lacks the kernel's accounts. */
+/* For documents without the kernel's accounting. */
 static bool pressed(const struct pen_weighed *w)
 {
 	return !w->kernel && w->pressure >= HALF && w->own < HALF;
 }
 
-/* CPUs were taken away, or the thread that takes the batches is what is slow.
- */
+/* CPUs were taken away, or the consuming thread did not get one. */
 static bool consumer_starved(const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
@@ -53,7 +52,7 @@ static bool loader_starved(const struct pen_weighed *w)
 	return w->kernel && share(w, w->queue) >= HALF && others_have_cpus(w);
 }
 
-/* Threads sleep in reads. */
+/* Threads sleep in reads: which limit of storage is it? */
 static enum pen_cause storage(const struct pen_weighed *w)
 {
 	const double *v = w->f->v, ratio = w->read_s / w->best_s;
@@ -69,17 +68,17 @@ static enum pen_cause storage(const struct pen_weighed *w)
 		return PEN_CAUSE_UNKNOWN;
 	if (ratio < ALONE || w->busy < HALF)
 		return PEN_CAUSE_LATENCY;
-	/* They pass one after another: alone, each would be faster by as much
-	 * as there are of them. Fewer do not tell that from chance; and what
-	 * the page cache answers is faster than any queue explains. */
+	/* Reads that share the bandwidth slow down in proportion to their
+	 * number. With few reads in flight that could be chance, and a page
+	 * cache hit is faster than any queue explains. */
 	if (w->flight >= QUEUE && ratio >= HALF * w->flight &&
 	    ratio <= 2 * w->flight && !(w->busy < BUSY))
 		return PEN_CAUSE_RATE;
 	return PEN_CAUSE_STORAGE;
 }
 
-/* The stage that takes most CPU time. Reading is copying then: out of the page
- * cache, or out of memory. What opening files takes is less than half. */
+/* The stage that takes most CPU time. Reading is copying here, from the page
+ * cache or from memory; opening files takes less than half. */
 static enum pen_cause own_work(const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
@@ -105,8 +104,8 @@ static enum pen_cause own_work(const struct pen_weighed *w)
 	return cause[most];
 }
 
-/* Without the kernel's accounts only stages are known, and a thread that is
- * kept from the CPU is in one of them, too. */
+/* Without the kernel's accounting only stage times are known, and they include
+ * waiting for a CPU. */
 static enum pen_cause by_stage(const struct pen_weighed *w)
 {
 	const double *v = w->f->v,
@@ -118,23 +117,23 @@ static enum pen_cause by_stage(const struct pen_weighed *w)
 		return PEN_CAUSE_UNKNOWN;
 	if (pressed(w))
 		return PEN_CAUSE_CPU;
-	/* pages of a mapping come while they are copied */
+	/* page faults of a mapping count as copying */
 	if (!strcmp(w->f->store, "mmap") && !(w->cached >= CACHED))
 		return PEN_CAUSE_UNKNOWN;
 	return own_work(w);
 }
 
-/* Batches come in bursts, and threads that are never idle would make up for at
- * least half of what was lost: less, and what the threads do takes more time
- * than what keeps them from it. */
+/* Batches come in bursts, and using the idle time of the threads would make up
+ * for at least half of the time lost. Otherwise the work itself costs more than
+ * the gaps. */
 static bool bursts_cost(const struct pen_weighed *w)
 {
 	return pen__bursts(w) &&
 	       w->idle * w->f->v[PEN_SECONDS] >= HALF * w->lost;
 }
 
-/* Threads had nothing to do, and yet batches were waited for: more threads, or
- * faster ones, would find no more to do. */
+/* Threads were idle and yet the consumer waited: more or faster threads would
+ * not help. */
 static enum pen_cause idle_threads(const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
@@ -147,7 +146,7 @@ static enum pen_cause idle_threads(const struct pen_weighed *w)
 	return few || bursts_cost(w) ? PEN_CAUSE_PREFETCH : PEN_CAUSE_UNKNOWN;
 }
 
-/* Batches come too late: what the loader's threads did. */
+/* Batches are late: look at what the loader's threads did. */
 static enum pen_cause of_loader(const struct pen_weighed *w)
 {
 	enum pen_cause held = PEN_CAUSE_UNKNOWN;
@@ -171,7 +170,7 @@ static enum pen_cause of_loader(const struct pen_weighed *w)
 	return PEN_CAUSE_UNKNOWN;
 }
 
-/* Accelerators: data is what they wait for, or something else is. */
+/* Accelerators wait for data or for something else. */
 static enum pen_cause of_training(const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
@@ -181,15 +180,15 @@ static enum pen_cause of_training(const struct pen_weighed *w)
 		return PEN_CAUSE_STARTUP;
 	if (consumer_starved(w))
 		return PEN_CAUSE_CPU;
-	/* whatever makes batches late at times: on average they are not */
+	/* batches are late at times but not on average */
 	if (bursts_cost(w) && v[PEN_WAIT_S] >= HALF * w->lost)
 		return idle_threads(w);
 	if (loader_starved(w))
 		return PEN_CAUSE_CPU;
 	if (w->spread >= HALF * w->lost)
 		return PEN_CAUSE_STEPS;
-	/* ranks that wait for one another, in turns, wait for the data of
-	 * others or for steps that are longer */
+	/* ranks that take turns waiting for one another wait for the data of
+	 * other ranks or for longer steps */
 	if (v[PEN_WAIT_S] < LITTLE * w->lost)
 		return v[PEN_BARRIER_S] >= HALF * w->lost ? PEN_CAUSE_STEPS
 							  : PEN_CAUSE_UNKNOWN;
@@ -223,13 +222,13 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Seconds a rank took for itself, without waiting for others. */
+/* Seconds of a rank without waiting for other ranks. */
 static double own_time(const struct pen_facts *f)
 {
 	return f->v[PEN_SECONDS] - f->v[PEN_BARRIER_S];
 }
 
-/* Share of its loader's time without work. */
+/* Share of the loader's time spent idle. */
 static double idle_share(const struct pen_facts *f)
 {
 	struct pen_weighed w;
@@ -238,7 +237,7 @@ static double idle_share(const struct pen_facts *f)
 	return w.idle;
 }
 
-/* The median of all but one; there are at least two. */
+/* The median over all ranks but one, of at least two ranks. */
 static double median_without(const struct pen_facts *rank, int n, int without,
 			     double (*of)(const struct pen_facts *))
 {
@@ -257,9 +256,9 @@ static double median_without(const struct pen_facts *rank, int n, int without,
 }
 
 /*
- * Ranks that have to wait for data alike take turns, or one is always a little
- * later than the others. That one is not the cause: it is where the loaders of
- * the others have time to spare.
+ * Ranks that all wait for data alternate in being last, or one is always
+ * slightly later. That rank is the cause only if the loaders of the other ranks
+ * have time to spare.
  */
 static bool others_could(const struct pen_facts *rank, int n, int slow,
 			 double more_s)
@@ -267,12 +266,12 @@ static bool others_could(const struct pen_facts *rank, int n, int slow,
 	const struct pen_facts *f = &rank[slow];
 
 	if (f->v[PEN_WAIT_S] < HALF * more_s)
-		return true; /* something else than data is slow there */
+		return true; /* something other than data is slow there */
 	return median_without(rank, n, slow, idle_share) - idle_share(f) >=
 	       SLOWER;
 }
 
-/* The rank all others wait for; -1: there is none. */
+/* The rank that all others wait for, or -1. */
 static int slow_rank(const struct pen_facts *all, const struct pen_facts *rank,
 		     int n, double *others_s)
 {

@@ -1,17 +1,17 @@
-/* From sums to shares: what the verdict compares. */
+/* Turns sums into the shares that the verdict compares. */
 #include <math.h>
 
 #include "verdict/verdict_int.h"
 
-#define TICKS_S 0.2 /* enough ticks of 10 ms, in which the kernel counts */
+#define TICKS_S 0.2 /* enough of the kernel's 10 ms accounting ticks */
 
 double pen__part(double a, double b)
 {
 	return a > 0 && b > 0 ? a / b : 0;
 }
 
-/* All that may be prefetched is, at times, and nothing is at others. The last
- * batches of a run leave the threads idle as well, so there must be many. */
+/* The prefetch queue is sometimes full and sometimes empty. The last batches of
+ * a run leave the threads idle as well, so many batches are required. */
 bool pen__bursts(const struct pen_weighed *w)
 {
 	const double *v = w->f->v;
@@ -25,10 +25,10 @@ static double some(double v)
 	return v > 0 ? v : 0;
 }
 
-/* A thread that is neither on a CPU nor wants one sleeps. What it sleeps for
- * where it has work: reads, pages of a mapping, and emulated preprocessing,
- * which is known. Waking up late from being idle counts as wanting a CPU, too,
- * so the time asleep is rather too small than too large. */
+/* A thread that is neither on a CPU nor runnable sleeps. A thread with work
+ * sleeps for reads, page faults of a mapping, or emulated preprocessing, which
+ * is measured separately. A late wake-up from idling counts as waiting for a
+ * CPU, so the time asleep is rather underestimated than overestimated. */
 static void weigh_threads(struct pen_weighed *w)
 {
 	const double *v = w->f->v;
@@ -52,9 +52,9 @@ static void weigh_threads(struct pen_weighed *w)
 	w->active = w->run + w->queue + w->asleep + w->preprocess;
 }
 
-/* A read that was timed may have waited for a CPU as well: as long as all reads
- * did on average, or for the share of its time that threads did. What was timed
- * is not all, so the shorter of both counts. */
+/* A timed read may include waiting for a CPU: as long as reads waited on
+ * average, or for the same share of its time as the threads. Only some reads
+ * are timed, so the larger estimate is subtracted. */
 static void weigh_reads(struct pen_weighed *w)
 {
 	const double *v = w->f->v;
@@ -71,7 +71,7 @@ static void weigh_reads(struct pen_weighed *w)
 	w->flight = w->read_s * v[PEN_READS] / v[PEN_SECONDS];
 }
 
-/* Of a job that may use all CPUs of its machine. */
+/* Only known for a job that may use all CPUs of its machine. */
 static double used_by_others(const double *v)
 {
 	const double all = v[PEN_CPU_ALL_S], used = all - v[PEN_CPU_IDLE_S] -

@@ -16,7 +16,9 @@ cat "$build"/gen/*_absent.h >/dev/null || exit 1
 while IFS='(,) ' read -r _ name library; do
 	absent "built without $name: $library not found"
 done < <(cat "$build"/gen/*_absent.h)
-[ -e "$build/src/comm/penstock-mpi.so" ] || absent "built without MPI"
+for mpi in openmpi mpich; do
+	[ -e "$build/src/comm/penstock-$mpi.so" ] || absent "built without $mpi"
+done
 [ -e "$build/python/penstock/_penstock.abi3.so" ] ||
 	absent "built without the Python module"
 "$penstock" doctor --json | tr -d '\n' |

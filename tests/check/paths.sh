@@ -23,6 +23,7 @@ complain() {
 # a letter or dot (a URL, a folder of that name below another one).
 folders='wor''k|hom''e|roo''t|User''s'
 complain "a path of one machine" "(^|[^A-Za-z0-9_.~}/*-])/($folders)/"
-complain "a host of packages" '\.debia''n\.(org|net)'
+# The format of debian/copyright is named by an address of its own.
+complain "a host of packages" '\.debia''n\.(org|net)(/[^d]|$|[^/])'
 [ $fail = 0 ] && echo "no path of one machine"
 exit $fail

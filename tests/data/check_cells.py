@@ -128,7 +128,7 @@ class V3:
         return [names[i] for i in self["codes"].value()]
 
 
-# ---- what was asked ----
+# ---- the expected values ----
 
 def want_columns(n):
     i = np.arange(n)

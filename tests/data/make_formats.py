@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Files of a format, made with other implementations of it, for the tests.
+"""Test files of a format, written by other implementations of it.
 
     make_formats.py FORMAT DIRECTORY
     make_formats.py --seeds DIRECTORY            for the fuzzer of formats
-    make_formats.py --decode-seeds DIRECTORY     for that of decoders
+    make_formats.py --decode-seeds DIRECTORY     for the fuzzer of decoders
 
-manifest: case, tab, settings (a path and options); CASE.want has what is in
-it: per sample and field name, type, shape and bytes. refused: settings, tab,
-what the error says.
+manifest: case, tab, settings (a path and options); CASE.want describes the
+contents: name, type, shape and bytes per sample and field. refused: settings,
+tab, part of the error message.
 """
 import os
 import struct
@@ -121,7 +121,7 @@ def u8(b):
 
 
 def make_tfrecord():
-    # as DLIO: equal arrays
+    # like DLIO: equal arrays
     images = [rng.bytes(48) for _ in range(7)]
     data = [example({'image': b, 'size': np.int64(48)}) for b in images]
     put('dlio/a.tfrecord', b''.join(map(frame, data[:4])))
@@ -136,7 +136,7 @@ def make_tfrecord():
          [{'bytes': u8(b)} for b in data])
     want('dlio-plain', 'dlio format.decode=false format.crc=false',
          [{'bytes': u8(b)} for b in data])
-    # other types and lengths; packed and not; in another order
+    # other types and lengths, packed and unpacked, in another order
     rows = []
     for i in range(9):
         rows.append({
@@ -147,7 +147,7 @@ def make_tfrecord():
         })
     recs = [example(r, i % 2 == 0, 1 if i % 3 else -1)
             for i, r in enumerate(rows)]
-    # the first record's order is the fields' order
+    # the first record defines the order of fields
     names = list(rows[0])[::-1]
     rows = [{k: u8(r[k]) if k == 'name' else r[k] for k in names}
             for r in rows]
@@ -173,7 +173,7 @@ def make_tfrecord():
     put('twice/a.tfrecord', frame(example({'x': np.float32([1])}) +
                                   example({'x': np.float32([2])})))
     want('twice', 'twice', [{'x': np.float32(2)}])
-    # records of one length that differ inside
+    # records of equal length that differ inside
     alike = [example({'a': b'12', 'b': b'3456'}),
              example({'a': b'1234', 'b': b'56'}),
              example({'a': b'12', 'b': b'3456'})]
@@ -182,7 +182,7 @@ def make_tfrecord():
     want('alike', 'alike format.scan=full', [
         {'a': u8(b'12'), 'b': u8(b'3456')}, {'a': u8(b'1234'), 'b': u8(b'56')},
         {'a': u8(b'12'), 'b': u8(b'3456')}])
-    # many small ones, and big ones, so that reading in pieces shows
+    # many small and some large ones, to test reading in pieces
     many = [{'i': np.arange(i % 7, dtype=np.int64)} for i in range(40000)]
     put('many/a.tfrecord', b''.join(frame(example(r)) for r in many))
     want('many', 'many', many)
@@ -190,33 +190,34 @@ def make_tfrecord():
     put('big/a.tfrecord', b''.join(frame(example({'x': r['x'].tobytes()}))
                                    for r in big))
     want('big', 'big', big)
-    # not to be read
+    # to be rejected
     one = frame(data[0])
     put('bad/cut.tfrecord', one + one[:-1])
-    refuse('bad/cut.tfrecord', 'record 1 is cut off')
+    refuse('bad/cut.tfrecord', 'the file ends within record 1')
     put('bad/crc.tfrecord', one[:8] + b'1234' + one[12:])
     refuse('bad/crc.tfrecord', 'crc of its length')
     put('bad/gz.tfrecord', b'\x1f\x8b\x08\0\n' + bytes(99))
-    refuse('bad/gz.tfrecord', "no TFRecord, but '\\x1f\\x8b\\x08\\x00\\n")
+    refuse('bad/gz.tfrecord', "no TFRecord at byte 0, found "
+           "'\\x1f\\x8b\\x08\\x00\\n")
     n = struct.pack('<Q', 2**63)
     put('bad/long.tfrecord', n + masked(n) + one)
-    refuse('bad/long.tfrecord', 'cut off')
+    refuse('bad/long.tfrecord', 'truncated: ')
     put('bad/data.tfrecord', one + frame(data[1])[:-20] + b'x' * 20 + one)
-    refuse('bad/data.tfrecord', 'sample 1 in it: damaged')
+    refuse('bad/data.tfrecord', 'sample 1: damaged')
     put('bad/text.tfrecord', frame(b'hello, world'))
     refuse('bad/text.tfrecord', 'decode=false')
     put('bad/strings.tfrecord', frame(example({'x': [b'a', b'b']})))
     refuse('bad/strings.tfrecord', 'several strings')
     put('bad/none.tfrecord', frame(b''))
-    refuse('bad/none.tfrecord', 'none of the features')
-    refuse('dlio format.fields=nothing', 'none of the features')
+    refuse('bad/none.tfrecord', 'none of the requested features')
+    refuse('dlio format.fields=nothing', 'none of the requested features')
     refuse('dlio format.fields=imag', "did you mean 'image'?")
     put('bad/kinds.tfrecord', frame(example({'x': b'abc'})) +
         frame(example({'x': np.float32([1])})))
-    refuse('bad/kinds.tfrecord', 'not of the type')
+    refuse('bad/kinds.tfrecord', 'has a different type')
     put('kinds/a.tfrecord', frame(example({'x': b'abc'})))
     put('kinds/b.tfrecord', frame(example({'x': np.float32([1])})))
-    refuse('kinds', 'not of the type')
+    refuse('kinds', 'has a different type')
     put('bad/empty.tfrecord', b'')
     refuse('bad/empty.tfrecord', 'no samples')
     # for damage
@@ -254,17 +255,17 @@ def make_indexed_binary():
     want('some', 'some', [{'x': u8(s)} for s in some])
     indexed('gaps/a.indexed_binary', same, gap=b'abc')
     want('gaps', 'gaps', [{'x': u8(s)} for s in same])
-    # as DLIO with a small buffer: offsets start again
+    # like DLIO with a small buffer: offsets restart
     indexed('again/a.indexed_binary', same[:4], [0, 24, 0, 24])
     want('again', 'again', [{'x': u8(same[i])} for i in (0, 1, 0, 1)])
     refuse('again format.dtype=float32 format.shape=5', 'shape=')
     refuse('some format.dtype=int16', 'sample 0 has 3 bytes')
     put('bad/none.indexed_binary', b'abc')
-    refuse('bad/none.indexed_binary', 'its index is missing')
+    refuse('bad/none.indexed_binary', 'the index is missing')
     indexed('bad/far.indexed_binary', same, [0] * 7 + [2**63])
-    refuse('bad/far.indexed_binary', 'sample 7 is outside')
+    refuse('bad/far.indexed_binary', 'sample 7 is outside the file')
     indexed('bad/wrap.indexed_binary', same, [0] * 7 + [2**64 - 8])
-    refuse('bad/wrap.indexed_binary', 'sample 7 is outside')
+    refuse('bad/wrap.indexed_binary', 'sample 7 is outside the file')
     indexed('bad/odd.indexed_binary', same)
     put('bad/odd.indexed_binary.sz.idx', b'1234567')
     refuse('bad/odd.indexed_binary', 'whole number')
@@ -273,8 +274,8 @@ def make_indexed_binary():
     refuse('bad/few.indexed_binary', '8 offsets, 1 sizes')
     indexed('bad/long.indexed_binary', same[:1])
     put('bad/long.indexed_binary.sz.idx', bytes(2 << 20))
-    refuse('bad/long.indexed_binary', 'more than')
-    # its own index, as the tests' driver has it
+    refuse('bad/long.indexed_binary', 'larger than')
+    # an index as format_driver.h derives it
     put('self.bin', np.array([8, 0, 24, 8, 24, 20], '<u8').tobytes())
 
 
@@ -288,7 +289,7 @@ def encoded(im, kind, **kw):
 
 
 def picture(h, w, c, smooth=True):
-    """Something with edges and gradients, or noise."""
+    """An image with edges and gradients, or noise."""
     if not smooth:
         a = rng.integers(0, 255, (h, w, c), np.uint8)
     else:
@@ -320,7 +321,7 @@ def make_jpeg():
             put('%s/%d.jp%sg' % (case, i, 'e' * (i % 2)), data)
             want_all.append({'x': pixels(data)})
         want(case, case, want_all)
-    # a big comment and an EXIF-like segment before the frame
+    # a large comment and an EXIF-like segment before the frame
     data = encoded(Image.fromarray(picture(20, 30, 3)), 'JPEG')
     seg = b'\xff\xe1' + struct.pack('>H', 65535) + bytes(65533)
     data = data[:2] + seg + b'\xff\xff\xff\xfe\0\5abc' + data[2:]
@@ -338,15 +339,15 @@ def make_jpeg():
     im = Image.open(io.BytesIO(c))
     im.draft('L', None)
     want('as-grey', 'mixed/b.jpg format.color=grey', [{'x': np.array(im)}])
-    # not to be read
+    # to be rejected
     big = encoded(Image.fromarray(picture(64, 64, 3, False)), 'JPEG')
     for n in (len(big) // 2, len(big) - 40):
         put('bad/cut%d.jpg' % n, big[:n])
         refuse('bad/cut%d.jpg' % n, 'damaged')
     put('bad/text.jpg', b'hello, world')
-    refuse('bad/text.jpg', "not a JPEG file: it begins with 'hello, w'")
+    refuse('bad/text.jpg', "not a JPEG file: it starts with 'hello, w'")
     put('bad/marker.jpg', big[:2] + b'x' + big[3:])
-    refuse('bad/marker.jpg', '0x78 at byte 2, where a marker')
+    refuse('bad/marker.jpg', 'a marker (0xff) at byte 2, found 0x78')
     put('bad/cmyk.jpg', encoded(Image.new('CMYK', (8, 8)), 'JPEG'))
     refuse('bad/cmyk.jpg', 'CMYK')
     at = big.index(b'\xff\xc0')
@@ -356,9 +357,9 @@ def make_jpeg():
     refuse('bad/bomb.jpg format.max_pixels=4294836225', 'out of range')
     put('bad/air.jpg', big[:at + 5] + struct.pack('>HH', 13000, 13000) +
         big[at + 9:])
-    refuse('bad/air.jpg', 'too small for an image of its size')
+    refuse('bad/air.jpg', 'too small for an image of this size')
     put('bad/lossless.jpg', big[:at + 1] + b'\xc3' + big[at + 2:])
-    refuse('bad/lossless.jpg', 'kind of JPEG')
+    refuse('bad/lossless.jpg', 'JPEG process')
     put('small.jpg', encoded(Image.fromarray(picture(9, 9, 3)), 'JPEG',
                              quality=20))
 
@@ -426,7 +427,7 @@ def make_png():
         'x': np.array(ims['grey'].resize((100, 3)))}])
     want('as-rgb', 'sizes/a.png format.color=rgb',
          [{'x': np.array(ims['grey'].convert('RGB'))}])
-    # not to be read
+    # to be rejected
     good = encoded(ims['rgb'], 'PNG')
     put('bad/cut.png', good[:-40])
     refuse('bad/cut.png', 'damaged')
@@ -435,7 +436,7 @@ def make_png():
     put('bad/flip.png', good[:60] + bytes([good[60] ^ 1]) + good[61:])
     refuse('bad/flip.png', 'damaged')
     put('bad/text.png', b'hello')
-    refuse('bad/text.png', "not a PNG file: it begins with 'hello'")
+    refuse('bad/text.png', "not a PNG file: it starts with 'hello'")
     put('bad/bomb.png', image(60000, 60000, 8, 2, b'\0' * 100))
     refuse('bad/bomb.png', 'too small for')
     put('bad/big.png', image(20000, 20000, 1, 0, bytes(50 << 20)))
@@ -444,7 +445,7 @@ def make_png():
     refuse('bad/type.png', 'colour type')
     put('deep/a.png', encoded(ims['grey16'], 'PNG'))
     put('deep/b.png', good)
-    refuse('deep', 'another depth')
+    refuse('deep', 'the bit depth differ')
     put('small.png', encoded(Image.fromarray(picture(5, 6, 3)), 'PNG'))
     put('pal.png', encoded(ims['rgb'].resize((4, 4)).quantize(5), 'PNG',
                            transparency=b'\0\x80'))
@@ -468,7 +469,7 @@ def make_csv():
     want('dlio', 'dlio format.dtype=uint8', both)
     want('dlio-float', 'dlio', [{'x': r['x'].astype(np.float32)}
                                 for r in both])
-    # numbers of all kinds, also those that need more than a double's digits
+    # numbers of all forms, including more digits than a double has
     odd = ['0', '-0', '1', '-1.5', '.5', '5.', '1e3', '1E-3', '1e22', '1e23',
            '1e-22', '1e-23', '123456789012345', '1234567890123456',
            '0.1', '0.30000000000000004', '2.2250738585072011e-308',
@@ -488,8 +489,8 @@ def make_csv():
     want('odd', 'odd format.dtype=float64', [{'x': r} for r in rows])
     with np.errstate(over='ignore'):
         want('odd32', 'odd', [{'x': r.astype(np.float32)} for r in rows])
-    # plain decimals of every length, with more than a block of them in a row,
-    # and such as lie half way between two doubles, or next to that
+    # plain decimals of every length, more than a block per row, some of them
+    # half way between two doubles or close to that
     plain = ['%s%s.%s' % (s, str(rng.integers(10**9))[:w],
                           ('%09d%09d%09d' % tuple(rng.integers(10**9, size=3))
                            )[:n])
@@ -518,7 +519,7 @@ def make_csv():
          'format.dtype=float64', [{'x': r[[7, 3, 999]]} for r in rows])
     want('plain-rows', 'plain/b.csv format.dtype=float64',
          [{'x': x.reshape(1)} for x in rows.ravel()])
-    # headed, quoted, CRLF, empty lines, blanks, a mark, no last line end
+    # header, quotes, CRLF, empty lines, blanks, BOM, no final newline
     text = (b'\xef\xbb\xbfname,"a ""b""",c\r\n1,"2",3\r\n\r\n 4 , 5,"6 "'
             b'\r\n\r\n7,8,9')
     put('headed/a.csv', text)
@@ -530,7 +531,7 @@ def make_csv():
          [{'x': r[[1]].astype(np.int16)} for r in three])
     want('header-yes', 'dlio/a.csv format.header=yes format.dtype=uint8',
          [{'x': r} for r in dlio[1:]])
-    refuse('headed format.header=no', "column 0: 'name' is no float32")
+    refuse('headed format.header=no', "column 0: 'name' is not a valid float32")
     refuse('headed format.columns=d', "no column 'd'")
     refuse('headed format.columns=c,2', 'twice')
     put('tab/a.csv', b'1\t2\n3\t4\n')
@@ -542,7 +543,7 @@ def make_csv():
          [{'x': np.array(r)} for r in ([1, nan, 3], [nan, nan, 2],
                                        [nan] * 3)])
     refuse('gaps', 'missing=nan')
-    refuse('gaps format.missing=nan format.dtype=int8', 'no nan among')
+    refuse('gaps format.missing=nan format.dtype=int8', 'int8 has no NaN')
     ints = ['-128', '127', '0', '-1', '3.0', '1e2']
     put('ints/a.csv', '\n'.join(ints).encode())
     want('ints', 'ints format.dtype=int8',
@@ -551,7 +552,8 @@ def make_csv():
     put('big/a.csv', '\n'.join(big).encode())
     want('big', 'big format.dtype=uint64',
          [{'x': np.array([int(x)], np.uint64)} for x in big])
-    refuse('big format.dtype=int64', "'18446744073709551615' is no int64")
+    refuse('big format.dtype=int64',
+           "'18446744073709551615' is not a valid int64")
     for bad, dtype in [('128', 'int8'), ('-1', 'uint8'), ('1.5', 'int32'),
                        ('0x10', 'float32'), ('1e', 'float32'),
                        ('1.2.3', 'float32'), ('18446744073709551616',
@@ -559,8 +561,9 @@ def make_csv():
                        ('.', 'float64'), ('1 2', 'float32')]:
         name = 'bad/%s.csv' % bad.replace(' ', '_')
         put(name, ('1\n%s\n' % bad).encode())
-        refuse(name + ' format.dtype=' + dtype, "'%s' is no %s" % (bad, dtype))
-    # many rows of different lengths: runs, pieces and quotes over their ends
+        refuse(name + ' format.dtype=' + dtype,
+               "'%s' is not a valid %s" % (bad, dtype))
+    # many rows of different lengths: runs, and quotes across pieces
     many = rng.integers(-10**6, 10**6, (60000, 3)).astype(np.int32)
     many //= 10 ** (np.arange(60000)[:, None] % 6)
     text = ''.join('%d,"%d",%d\n' % tuple(r) for r in many)
@@ -574,17 +577,17 @@ def make_csv():
     put('wide/a.csv', pd.DataFrame(wide).to_csv(header=False,
                                                 index=False).encode())
     want('wide', 'wide format.dtype=uint8', [{'x': r} for r in wide])
-    # not to be read
+    # to be rejected
     put('bad/nul.csv', b'1,2\n3,\0\n')
-    refuse('bad/nul.csv', 'line 2: a NUL')
+    refuse('bad/nul.csv', 'line 2: NUL byte')
     put('bad/names.csv', b'label,"width"\n1,2\n')
     refuse('bad/names.csv format.columns=lable', "did you mean 'label'?")
     refuse('bad/names.csv format.columns=widt', "did you mean 'width'?")
-    refuse('bad/names.csv format.columns=height', "has no column 'height'")
+    refuse('bad/names.csv format.columns=height', "there is no column 'height'")
     put('bad/ragged.csv', b'1,2\n\n3,4,5\n')
     refuse('bad/ragged.csv', 'line 3: 3 values')
     put('bad/quote.csv', b'1,2\n"3,4\n5,6\n')
-    refuse('bad/quote.csv', 'line 2: a quote')
+    refuse('bad/quote.csv', 'line 2: a quoted value')
     put('cols/a.csv', b'1,2\n')
     put('cols/b.csv', b'1,2,3\n4,5,6\n')
     put('cols/c.csv', b'')
@@ -606,12 +609,12 @@ def make_synthetic():
     want('s', 's format.shape=2x3 format.dtype=uint16 format.fill=65',
          [one] * 5)
     want('many', 's format.samples=3', [{'x': np.zeros(1, np.uint8)}] * 15)
-    refuse('s format.shape=0', 'no shape')
-    refuse('s format.dtype=nothing', 'no type')
+    refuse('s format.shape=0', 'is not valid')
+    refuse('s format.dtype=nothing', 'unknown dtype')
     put('small.synthetic', b'7')
 
 
-# ---- values that are decoded, in every format ----
+# ---- decoded values, in every format ----
 
 values = []  # (decoder, bytes), for the fuzzer
 
@@ -631,7 +634,7 @@ def saved(a):
 
 
 def decode_case(case, how, column, also=''):
-    """A feature v of these (bytes, array), beside a number."""
+    """A feature v of these (bytes, array), and a number."""
     records(case, [{'v': b, 'n': np.int64(i)}
                    for i, (b, _) in enumerate(column)])
     values.extend((how.split(':')[0], b) for b, _ in column)
@@ -663,7 +666,7 @@ def decode_images():
     rgba = [(b, np.dstack([a, np.full(a.shape[:2], 255, np.uint8)]))
             for b, a in both[:1]]
     decode_case('alpha', 'jpeg:color=rgba', rgba)
-    # files: beside each other, by content, and as they are
+    # files: mixed, by content, and undecoded
     put('beside/a.jpg', both[0][0])
     put('beside/b.png', both[1][0])
     put('beside/c.png', both[2][0])
@@ -681,16 +684,16 @@ def decode_images():
     deep = Image.fromarray((picture(9, 9, 1) * 200).astype(np.uint16))
     put('deep/a.jpg', both[0][0])
     put('deep/b.png', encoded(deep, 'PNG'))
-    refuse('deep', 'another depth')
+    refuse('deep', 'the bit depth differ')
     good, bad = both[0][0], both[0][0][:-40]
     records('hurt', [{'v': b} for b in (good, bad, b'', good, b'hello')])
-    refuse('hurt decode.v=jpeg', 'sample 1 in it: field v damaged')
-    refuse('hurt decode.v=png', "not a PNG file: it begins with '\\xff")
+    refuse('hurt decode.v=jpeg', "sample 1, field 'v': damaged")
+    refuse('hurt decode.v=png', "not a PNG file: it starts with '\\xff")
     records('late', [{'v': b} for b in (b'hello', good)])
-    refuse('late decode.v=jpeg', "field v is not a JPEG file: it begins with "
+    refuse('late decode.v=jpeg', "not a JPEG file: it starts with "
            "'hello'")
     records('none', [{'n': np.int64(0)}, {'n': np.int64(0), 'v': good}])
-    refuse('none decode.v=jpeg', 'sample 0 in it: field v has no value')
+    refuse('none decode.v=jpeg', "sample 0, field 'v': the value is empty")
     refuse('jpeg-sizes decode.v=jpeg:max_pixels=9',
            'decode.v=jpeg:max_pixels=9')
     refuse('beside decode.x=jpeg format.color=rgb', 'format.color')
@@ -735,7 +738,7 @@ def make_decode():
     decode_case('raw-flat', 'raw:dtype=float64,big_endian=true',
                 [(np.arange(i).astype('>f8').tobytes(),
                   np.arange(i).astype(np.float64)) for i in range(5)])
-    # fields of other formats that hold bytes
+    # fields of bytes in other formats
     x = np.stack([u8(a.tobytes()) for a in raws])
     put('npy.npy', saved(x))
     want('in-npy', 'npy.npy decode.x=raw:float32,shape=2x3 '
@@ -748,7 +751,7 @@ def make_decode():
     put('whole/a.tfrecord', b''.join(map(frame, whole)))
     want('in-bytes', 'whole format.decode=false decode.bytes=none',
          [{'bytes': u8(b)} for b in whole])
-    # an npz a sample, with members that hold files
+    # one npz per sample, with members that contain files
     from PIL import Image
     for how, save in ('stored', np.savez), ('packed', np.savez_compressed):
         os.makedirs(os.path.join(out, how))
@@ -761,34 +764,34 @@ def make_decode():
                              'n': np.int64(i)})
         want('npz-' + how, how + ' decode.im=png decode.a=npy', want_all)
         refuse(how + ' decode.im=jpeg', 'not a JPEG file')
-    # not to be decoded
+    # rejected by decoders
     refuse('text decode.v=jepg', "did you mean 'jpeg'?")
     refuse('text decode.w=text', "no field 'w'")
-    refuse('text decode.n=text', 'not bytes')
-    refuse('text decode.v=json', 'which member')
+    refuse('text decode.n=text', 'only bytes')
+    refuse('text decode.v=json', 'no member given')
     refuse('text decode.v=json:t', 'is empty')
-    refuse('text decode.v=int', "is no integer of 64 bits: ''")
-    refuse('text decode.v=raw:float32', 'make')
+    refuse('text decode.v=int', "not a 64-bit integer: ''")
+    refuse('text decode.v=raw:float32', 'float32 needs')
     refuse('text decode.v=raw:float31', 'float31')
     refuse('text decode.v=text:a=b', '')
     refuse('text decode.v=jpeg:colour=rgb', 'color')
-    refuse('text decode.v=text decode=false', 'leave one of them out')
-    refuse('json-text decode.v=json:n', "'n' is no text")
-    refuse('json-text decode.v=json:t,type=int', "'t' is no number")
+    refuse('text decode.v=text decode=false', 'omit one of them')
+    refuse('json-text decode.v=json:n', "'n' is not text")
+    refuse('json-text decode.v=json:t,type=int', "'t' is not a number")
     refuse('json-text decode.v=json:q', "no member 'q'")
-    refuse('z.npz decode.x=jpeg format.samples=first', 'does not show')
+    refuse('z.npz decode.x=jpeg format.samples=first', 'does not provide')
     records('latin', [{'v': b'abc'}, {'v': b'h\xe9llo'}, {'v': b'\xe2\x82'}])
-    refuse('latin decode.v=text', 'not UTF-8: at byte 1')
+    refuse('latin decode.v=text', 'not UTF-8: invalid bytes at offset 1')
     for i, v in enumerate([b'1.5', b'9223372036854775808', b'1 2', b'-']):
         records('notint%d' % i, [{'v': v}])
-        refuse('notint%d decode.v=int' % i, 'no integer')
+        refuse('notint%d decode.v=int' % i, 'not a 64-bit integer')
     records('two', [{'v': saved(np.zeros(2))}, {'v': saved(np.zeros((2, 2)))}])
-    refuse('two decode.v=npy', 'another number of axes')
+    refuse('two decode.v=npy', 'the number of axes differs')
     records('types', [{'v': saved(np.zeros(2))},
                       {'v': saved(np.zeros(2, np.float32))}])
-    refuse('types decode.v=npy', 'another type')
+    refuse('types decode.v=npy', 'the data type differs')
     records('tail', [{'v': saved(np.zeros(2)) + b'x'}])
-    refuse('tail decode.v=npy', '1 bytes after its array')
+    refuse('tail decode.v=npy', '1 bytes follow the array')
     records('small', [{'v': values[0][1]}, {'v': values[1][1]}])
     records('small-npy', [{'v': saved(arrays[1])}, {'v': saved(arrays[2])}])
 
@@ -798,7 +801,7 @@ MAKE = {name[5:]: f for name, f in list(globals().items())
 
 
 def seeds(to):
-    """The small ones of all files, good and bad."""
+    """All small files, good and bad."""
     import tempfile
     from make_golden import put_seeds
     global out
@@ -819,7 +822,7 @@ def seeds(to):
 
 
 def decode_seeds(to):
-    """Values with the number of their decoder in front."""
+    """Values preceded by the number of their decoder."""
     import re
     import tempfile
     global out

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Writes golden npy and npz files with NumPy into a directory.
+"""Writes golden npy and npz files with NumPy to a directory.
 
 make_golden.py DIR          files, their values as raw dumps, and two lists:
     manifest  file samples nobjects nsamples field dtype raw ndim dims...
     refused   file format text-that-the-message-contains
-A dump holds all samples one after another: little-endian, C order.
+A dump contains all samples in order: little-endian, C order.
 
-make_golden.py --seeds DIR  small files for the fuzzer, which takes the first
-byte as the choice of format and options.
+make_golden.py --seeds DIR  small files for the fuzzer, whose first byte
+selects format and options.
 """
 import io
 import os
@@ -28,7 +28,7 @@ lines, refused = [], []
 
 
 def array(dtype, shape, swapped=False, fortran=False):
-    """Random bytes of a dtype; bit patterns survive, NaN or not."""
+    """Random bytes of a dtype; bit patterns are kept, NaN or not."""
     dt = np.dtype(dtype)
     n = int(np.prod(shape, dtype=np.int64))
     raw = np.frombuffer(rng.bytes(n * dt.itemsize), np.uint8)
@@ -53,7 +53,7 @@ def plain_bytes(a):
 
 
 def expect(out, name, mode, field, a, option=None, nobjects=2):
-    """One line of the manifest and one dump; option: what samples= is."""
+    """One line of the manifest and one dump; option: value of samples=."""
     option = option or mode
     b = a if mode != 'last' else np.moveaxis(a, -1, 0)
     nsamples = 1 if mode == 'file' else b.shape[0]
@@ -104,7 +104,7 @@ def make_npy(out):
 
 
 def expect_auto(out, name, a):
-    """auto: along the first axis when there is one file, else the file"""
+    """auto: along the first axis of a single file, else the file"""
     expect(out, name, 'file', 'x', a, 'auto', 2)
     expect(out, name, 'first', 'x', a, 'auto', 1)
 
@@ -119,7 +119,7 @@ def header(text, version=1, pad=True):
 
 
 def make_odd(out):
-    """Headers no NumPy of today writes, but that are well-formed."""
+    """Valid headers that current NumPy does not write."""
     a = array('int16', (2, 3))
     odd = {
         'quotes': '{"descr": "<i2", "fortran_order": False, "shape": (2, 3)}',
@@ -134,14 +134,14 @@ def make_odd(out):
         with open(os.path.join(out, name), 'wb') as f:
             f.write(header(text) + a.tobytes())
         expect(out, name, 'file', 'x', a)
-    name = 'odd-wide.npy'  # a header that no first look covers
+    name = 'odd-wide.npy'  # a header longer than the first read
     with open(os.path.join(out, name), 'wb') as f:
         f.write(header(odd['tight'] + ' ' * 3000, 2) + a.tobytes())
     expect(out, name, 'first', 'x', a)
 
 
 class Unseekable(io.RawIOBase):
-    """A stream: zipfile then writes data descriptors (flag bit 3)."""
+    """A stream, for which zipfile writes data descriptors (bit 3)."""
 
     def __init__(self, f):
         super().__init__()
@@ -211,7 +211,7 @@ def make_npz(out):
     zipfile.ZIP64_LIMIT, zipfile.ZIP_FILECOUNT_LIMIT = limit, count
     expect_npz(out, 'zip64.npz', dlio, ['last'])
     expect_npz(out, 'zip64-deflated.npz', dlio, ['last'])
-    # what is not numeric is left out
+    # members that are not numeric are skipped
     npz(out, 'left-out.npz', dict(dlio, s=np.array(['a', 'bc']),
                                   o=np.array([{}, 1], object)))
     npz(out, 'left-out-c.npz', dict(dlio, s=np.array(['a', 'bc'])), 'deflated')
@@ -256,31 +256,31 @@ def make_refused(out):
                    'structured'),
         'short': (good[:-5], '5 of 48 data bytes are missing'),
         'long': (good + b'1234567', '7 bytes follow the array'),
-        'magic': (b'\x92' + good[1:], r"it begins with '\x92NUMPY\x01\x00', "
-                  r"not with '\x93NUMPY'"),
+        'magic': (b'\x92' + good[1:], r"it starts with '\x92NUMPY\x01\x00' "
+                  r"instead of '\x93NUMPY'"),
         'version': (good[:6] + b'\x04' + good[7:], 'version 4.0'),
         'empty': (b'', 'not an npy file'),
         'huge': (header("{'descr': '<f8', 'fortran_order': False, 'shape': "
-                        "(4294967296, 4294967296)}"), 'larger than any'),
+                        "(4294967296, 4294967296)}"), 'overflows'),
         'negative': (header("{'descr': '<f8', 'fortran_order': False, "
                             "'shape': (-1,)}"),
-                     "'shape' should have a size, but there is '-1,)}"),
+                     "expected a length in 'shape', found '-1,)}"),
         'number': (header("{'descr': '<f8', 'fortran_order': False, "
                           "'shape': (1)}") + bytes(8), 'not a tuple'),
         'key': (header("{'descr': '<f8', 'fortran_order': False, "
                        "'shape': (1,), 'x': 1}") + bytes(8), "unknown key 'x'"),
         'twice': (header("{'descr': '<f8', 'descr': '<f8', "
                          "'fortran_order': False, 'shape': (1,)}"), 'twice'),
-        'lacks': (header("{'descr': '<f8', 'shape': (1,)}"), 'lacks'),
+        'lacks': (header("{'descr': '<f8', 'shape': (1,)}"), 'is missing'),
         'code': (header("{'descr': '<q9', 'fortran_order': False, "
-                        "'shape': (1,)}"), "no dtype '<q9'"),
+                        "'shape': (1,)}"), "unknown dtype '<q9'"),
         'after': (header("{'descr': '<f8', 'fortran_order': False, "
                          "'shape': (1,)} + 1"),
-                  "should end with }, but there is '+ 1"),
+                  "expected the end of the header, found '+ 1"),
         'deep': (header("{'descr': '<f8', 'fortran_order': False, "
                         "'shape': (%s)}" % ('1,' * 33)), '32 axes'),
         'escape': (header("{'descr': '\\x3cf8', 'fortran_order': False, "
-                          "'shape': (1,)}"), 'should be a string'),
+                          "'shape': (1,)}"), "expected a string for 'descr'"),
     }
     for key, (data, text) in bad.items():
         refuse(out, 'bad-%s.npy' % key, data, text)
@@ -290,14 +290,14 @@ def make_refused(out):
     enc[stored.rindex(b'PK\1\2') + 8] |= 1
     two = bytearray(zipped(zipfile.ZIP_STORED, ('x.npy', 'y.npy')))
     at = two.rindex(b'PK\1\2')
-    two[at + 42:at + 46] = bytes(4)  # y's header where x's is
+    two[at + 42:at + 46] = bytes(4)  # header of y at that of x
     b = io.BytesIO()
-    with zipfile.ZipFile(b, 'w') as z:  # shorter than a look at a member
+    with zipfile.ZipFile(b, 'w') as z:  # shorter than one read
         z.writestr('x.npy', b'1')
         z.writestr('y.npy', b'2')
     far = bytearray(b.getvalue())
     at = far.rindex(b'PK\1\2')
-    far[at + 42:at + 46] = b'\0\0\1\0'  # y's header beyond the end
+    far[at + 42:at + 46] = b'\0\0\1\0'  # header of y beyond the end
     b = io.BytesIO()
     with zipfile.ZipFile(b, 'w') as z:
         z.writestr('s.npy', saved(np.array(['ab'])))
@@ -305,22 +305,22 @@ def make_refused(out):
         'bzip2': (zipped(zipfile.ZIP_BZIP2), 'bzip2'),
         'lzma': (zipped(zipfile.ZIP_LZMA), 'lzma'),
         'encrypted': (bytes(enc), 'encrypted'),
-        'truncated': (stored[:-1], 'end record is missing'),
+        'truncated': (stored[:-1], 'has no end record'),
         'overlap': (bytes(two), 'overlap'),
-        'outside': (bytes(far), 'lies outside'),
-        'numeric': (b.getvalue(), 'none of its 1 arrays is numeric'),
+        'outside': (bytes(far), 'starts after the directory'),
+        'numeric': (b.getvalue(), 'none of the 1 arrays is numeric'),
         'nothing': (zipped(zipfile.ZIP_STORED, ('readme',)), 'no .npy'),
         'empty': (zipped(zipfile.ZIP_STORED, ()), 'is empty'),
-        'bytes': (b'', "not a zip archive, or a truncated one: it begins "
-                  "with '', and"),
-        'other': (b'\x1f\x8b\x08' + bytes(99), r"begins with '\x1f\x8b\x08\x00"),
+        'bytes': (b'', "not a zip archive, or truncated: it starts "
+                  "with '' and"),
+        'other': (b'\x1f\x8b\x08' + bytes(99), r"starts with '\x1f\x8b\x08\x00"),
     }
     for key, (data, text) in more.items():
         refuse(out, 'bad-%s.npz' % key, data, text)
 
 
 def registry():
-    """The formats in the order the fuzzer counts them in."""
+    """The formats in the order of the fuzzer."""
     here = os.path.dirname(os.path.abspath(__file__))
     top = here + '/../../src/format/'
     with open(top + 'CMakeLists.txt') as f:
@@ -331,7 +331,7 @@ def registry():
 
 
 def put_seeds(out, files):
-    """Each with some of the options the first byte picks."""
+    """Each with some of the options that the first byte selects."""
     names = registry()
     n = len(os.listdir(out))
     for name, data in files:

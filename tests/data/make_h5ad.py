@@ -113,7 +113,7 @@ def by_hand(name, m, libver='earliest', **kw):
     return h
 
 
-# ---- what anndata writes ----
+# ---- files from anndata ----
 
 def make_obs(n):
     return pd.DataFrame({
@@ -163,7 +163,7 @@ def make_anndata():
     a.obsm['bins'] = rng.integers(0, 99, (N, 3))
     a.obsm['atac'] = sp.csr_matrix(counts(N, 6))
     a.obsm['table'] = pd.DataFrame({'a': np.arange(N)}, index=obs.index)
-    # anndata puts string columns into categories unless they are kept away
+    # anndata turns string columns into categories unless prevented
     for comp in (None, 'gzip', 'lzf'):
         f = 'anndata-%s.h5ad' % comp
         b = a.copy()
@@ -213,35 +213,36 @@ def make_anndata():
     refuse(f, "a.layers['csc'].tocsr()", 'matrix=layers/csc')
     refuse(f, 'no such matrix', 'matrix=layers/none')
     refuse(f, 'no such matrix', 'matrix=X,obsm/none')
-    refuse(f, "of kind 'dataframe'", 'matrix=X,obsm/table')
-    refuse(f, 'would be field sparse', 'matrix=X,layers/sparse,layers/sparse')
-    refuse(f, 'would be field i8', 'matrix=X,layers/i8', 'obs=i8')
-    refuse(f, 'is no matrix', 'matrix=X,')
-    refuse(f, 'has no column none; `penstock inspect` lists', 'obs=none')
-    refuse(f, "has no column tisue; did you mean 'tissue'?", 'obs=tisue')
-    refuse(f, "has no column Plate; did you mean 'plate'?", 'filter=Plate:1')
-    refuse(f, "has no column lenght; did you mean 'length'?",
+    refuse(f, "encoding-type 'dataframe'", 'matrix=X,obsm/table')
+    refuse(f, "become the field 'sparse'",
+           'matrix=X,layers/sparse,layers/sparse')
+    refuse(f, "become the field 'i8'", 'matrix=X,layers/i8', 'obs=i8')
+    refuse(f, 'is not a matrix name', 'matrix=X,')
+    refuse(f, "no column 'none'; `penstock inspect` lists", 'obs=none')
+    refuse(f, "no column 'tisue'; did you mean 'tissue'?", 'obs=tisue')
+    refuse(f, "no column 'Plate'; did you mean 'plate'?", 'filter=Plate:1')
+    refuse(f, "no column 'lenght'; did you mean 'length'?",
            'genes=var:lenght')
-    refuse(f, 'is there twice', 'obs=i8,i8')
-    refuse(f, 'not of booleans', 'genes=var:length')
-    refuse(f, 'chooses no genes', 'genes=some')
-    refuse(f, 'fewer than', 'genes=first:24')
-    refuse(f, 'cannot hold', 'dtype=int32', 'log1p=true')
-    refuse(f, 'no type of a matrix', 'dtype=complex64')
+    refuse(f, 'is listed twice', 'obs=i8,i8')
+    refuse(f, 'is not boolean', 'genes=var:length')
+    refuse(f, 'does not select genes', 'genes=some')
+    refuse(f, 'asks for the first 24', 'genes=first:24')
+    refuse(f, 'cannot represent', 'dtype=int32', 'log1p=true')
+    refuse(f, 'not a valid dtype', 'dtype=complex64')
     refuse(f, 'does not fit', 'matrix=layers/f8', 'dtype=uint16')
-    refuse(f, 'is no filter', 'filter=tissue')
-    refuse(f, 'is no filter', 'filter=tissue:lung&')
+    refuse(f, 'is not a filter', 'filter=tissue')
+    refuse(f, 'is not a filter', 'filter=tissue:lung&')
     mf.put('missing.txt', b'gene1\ngeneX\n')
-    refuse(f, 'geneX of the list', 'genes=@' + path('missing.txt'))
+    refuse(f, "'geneX' of the list", 'genes=@' + path('missing.txt'))
     mf.put('double.txt', b'gene1\ngene1\n')
-    refuse(f, 'in the list twice', 'genes=@' + path('double.txt'))
+    refuse(f, 'is listed twice', 'genes=@' + path('double.txt'))
     mf.put('empty.txt', b'\n')
-    refuse(f, 'no gene is left', 'genes=@' + path('empty.txt'))
-    refuse(f, 'cannot be read', 'genes=@/nowhere/at/all')
+    refuse(f, 'selects no gene', 'genes=@' + path('empty.txt'))
+    refuse(f, 'cannot read the list of genes', 'genes=@/nowhere/at/all')
 
 
 def make_lists(comp, f, m, chosen, hv, obs):
-    """Lists whose length nobody knows before."""
+    """Lists whose length is not known in advance."""
     listed = 'genes=@' + path('genes.txt')
     one, i8 = 'ad-%s-lists-' % comp, obs.i8.values
     case(one + 'list', f, some(m, chosen, i8=i8), listed, 'output=csr',
@@ -272,7 +273,7 @@ def make_lists(comp, f, m, chosen, hv, obs):
 
 
 def make_several(comp, f, a, m, raw):
-    """More than one matrix; only those over genes are changed."""
+    """Several matrices; only those over genes are normalized."""
     pca, umap = a.obsm['X_pca'], a.obsm['X_umap']
     bins, atac = a.obsm['bins'], a.obsm['atac'].toarray()
     hv = a.var.highly_variable.values
@@ -345,7 +346,7 @@ def make_changes(comp, f, m, chosen):
     case('ad-%s-both-csr' % comp, f, lists(s), 'output=csr', *both)
 
 
-# ---- what h5py writes ----
+# ---- files from h5py ----
 
 def make_layouts():
     m = counts()
@@ -412,7 +413,7 @@ def make_types():
 
 
 def make_odd():
-    # unsorted, and several numbers for one gene
+    # unsorted, and several values for one gene
     m = sp.csr_matrix(counts())
     m.indices, m.data = m.indices.copy(), m.data.copy()
     for i in range(N):
@@ -432,7 +433,7 @@ def make_odd():
     case('odd', 'odd.h5ad', rows(full))
     case('odd-i4', 'odd.h5ad', rows(full, 'i4'), 'dtype=int32')
     case('odd-csr', 'odd.h5ad', lists(m), 'output=csr')
-    # rows that are larger than what is made in place
+    # rows too large to be built in place
     wide = counts(9, 9001)
     by_hand('wide.h5ad', wide, compression='gzip').close()
     case('wide', 'wide.h5ad', rows(wide))
@@ -441,7 +442,7 @@ def make_odd():
          'log1p=true')
     case('wide-first', 'wide.h5ad', rows(wide[:, :4097]), 'genes=first:4097')
     case('wide-csr', 'wide.h5ad', lists(wide), 'output=csr')
-    # no numbers at all
+    # no values at all
     by_hand('zeros.h5ad', np.zeros((4, 3), 'f4')).close()
     case('zeros', 'zeros.h5ad', rows(np.zeros((4, 3))))
     case('zeros-csr', 'zeros.h5ad', lists(np.zeros((4, 3))), 'output=csr')
@@ -454,7 +455,7 @@ def make_odd():
         put_frame(h, 'var', G)
         case('holes', 'holes.h5ad', rows(d[()]))
         case('holes-f8', 'holes.h5ad', rows(d[()], 'f8'), 'dtype=float64')
-    # chunks in another order than they are counted in
+    # chunks stored out of order
     with h5py.File(path('mixed.h5ad'), 'w') as h:
         g = put_sparse(h, 'X', sp.csr_matrix(full))
         a = g['data'][()]
@@ -551,7 +552,7 @@ def make_obs_kinds():
 
 
 def make_old_obsm(m):
-    """All of obsm in one data set of structures."""
+    """All of obsm in one compound data set."""
     n = len(m)
     t = [('X_pca', '<f4', (6,)), ('X_umap', '>f8', (2,)), ('bins', 'u1', (8,)),
          ('one', '<f8'), ('word', 'S8')]
@@ -572,13 +573,13 @@ def make_old_obsm(m):
             'matrix=X,obsm/X_umap,obsm/bins,obsm/X_pca,obsm/one')
         case('old5-csr-' + name, f, lists(m, X_pca=o['X_pca']),
              'matrix=X,obsm/X_pca', 'output=csr')
-    refuse(f, 'lie in a row', 'matrix=obsm/word')
-    refuse(f, 'there are X, obsm/X_pca, obsm/X_umap, obsm/bins',
+    refuse(f, 'not a run of numbers', 'matrix=obsm/word')
+    refuse(f, 'contains X, obsm/X_pca, obsm/X_umap, obsm/bins',
            'matrix=obsm/none')
     h = by_hand('old5-odd.h5ad', m)
     h['obsm'] = np.zeros(n, [('a', 'f4', (3,)), ('b', 'f8', (2,))])
     h.close()
-    refuse('old5-odd.h5ad', 'lie in a row', 'matrix=obsm/b')
+    refuse('old5-odd.h5ad', 'not a run of numbers', 'matrix=obsm/b')
     with h5py.File(path('no-x.h5ad'), 'w') as h:
         put_frame(h, 'obs', n)
         put_frame(h, 'var', m.shape[1])
@@ -591,8 +592,8 @@ def make_old_obsm(m):
         h['layers/c'] = np.arange(n)
         h['obsm/d'] = m
         put_sparse(h, 'raw/X', sp.csr_matrix(m))
-    refuse('no-x2.h5ad', 'there are layers/a, layers/b, obsm/d, raw: choose '
-           'one with format.matrix=, as in format.matrix=layers/a')
+    refuse('no-x2.h5ad', 'contains layers/a, layers/b, obsm/d, raw: choose '
+           'one, as in format.matrix=layers/a')
 
 
 def make_many():
@@ -622,20 +623,20 @@ def make_many():
         h = by_hand('types/%d.h5ad' % i, a)
         h['obs/n'] = np.arange(5).astype(t)
         h.close()
-    refuse('types', 'in files before', 'obs=n')
+    refuse('types', 'in earlier files', 'obs=n')
     os.makedirs(path('order'))
     by_hand('order/0.h5ad', a).close()
     h = by_hand('order/1.h5ad', b[:, ::-1])
     h['var/_index'][:] = ['v3', 'v2', 'v1', 'v0']
     h.close()
-    refuse('order', 'another order')
+    refuse('order', 'their order differ')
     mf.put('order.txt', b'v0\nv2\n')
     case('order', 'order', rows(both[:, [0, 2]]),
          'genes=@' + path('order.txt'))
 
 
 def make_joins():
-    """Files with other genes, against anndata.concat."""
+    """Files with different genes, against anndata.concat."""
     os.makedirs(path('joins'))
     sets = [list('abcdef'), list('fedxb'), list('bzdfa')]
     all_, both = list('abcdefxz'), list('bdf')
@@ -692,27 +693,27 @@ def make_joins():
         case('join-%s-csr' % join, 'joins', by_file, j, 'output=csr')
     case('join-one', 'joins/0.h5ad', rows(files[0].X.toarray(), source=np
          .zeros(6, 'i4')), 'join=outer', 'source=true')
-    refuse('joins', 'join=inner takes')
+    refuse('joins', 'use format.join=inner')
     refuse('joins', 'var:COLUMN', 'genes=var:x', 'join=inner')
-    refuse('joins', 'not in all of the files', 'join=inner',
+    refuse('joins', 'not in all files', 'join=inner',
            'genes=@' + path('some.txt'))
     mf.put('some.txt', b'a\n')
-    refuse('joins', 'not in any of the files', 'join=outer',
+    refuse('joins', 'not in any file', 'join=outer',
            'genes=@' + path('genes.txt'))
-    refuse('joins', 'fewer than', 'join=inner', 'genes=first:4')
+    refuse('joins', 'asks for the first 4', 'join=inner', 'genes=first:4')
     os.makedirs(path('twice'))
     for i in range(2):
         h = by_hand('twice/%d.h5ad' % i, counts(5, 4))
         h['var/_index'][:] = ['a', 'b', 'c', 'c' if i else 'd']
         h.close()
-    refuse('twice', 'gene c is there twice', 'join=inner')
+    refuse('twice', "gene 'c' appears twice", 'join=inner')
     os.makedirs(path('apart'))
     for i in range(2):
         h = by_hand('apart/%d.h5ad' % i, counts(5, 2))
         h['var/_index'][:] = ['%s%d' % (x, i) for x in 'ab']
         h.close()
-    refuse('apart', 'join=outer takes', 'join=inner')
-    # beside files without cells, and without numbers
+    refuse('apart', 'use format.join=outer', 'join=inner')
+    # next to files without cells and without values
     os.makedirs(path('few'))
     parts = [counts(5, 3), np.zeros((0, 3), 'f4'), np.zeros((4, 3), 'f4')]
     for i, m in enumerate(parts):
@@ -724,7 +725,7 @@ def make_joins():
     case('few-join', 'few', rows(m), 'join=outer')
 
 
-# ---- files that are wrong ----
+# ---- invalid files ----
 
 def make_wrong():
     m = counts(6, 5)
@@ -774,33 +775,35 @@ def make_wrong():
         wide[2] = at
         wrong('gene-wide-%s-%d' % (t, at), 'refers to gene %s, but' % text,
               lambda h: replace(h, 'X/indices', wide))
-    wrong('gene-float', 'no integers', lambda h: replace(
+    wrong('gene-float', 'not integers', lambda h: replace(
         h, 'X/indices', past.astype('f4')))
     back = m.indptr.copy()
     back[2] = back[1] - 1
-    wrong('back', 'row 2 begins', lambda h: replace(h, 'X/indptr', back))
-    wrong('start', 'row 0 begins', lambda h: replace(
+    wrong('back', 'row 2 starts', lambda h: replace(h, 'X/indptr', back))
+    wrong('start', 'row 0 starts', lambda h: replace(
         h, 'X/indptr', np.maximum(m.indptr, 1)))
-    wrong('beyond', 'row 6 begins', lambda h: replace(
+    wrong('beyond', 'row 6 starts', lambda h: replace(
         h, 'X/indptr', np.append(m.indptr[:-1], m.nnz + 1)))
-    wrong('short', 'rows end at', lambda h: replace(
+    wrong('short', 'indptr ends at', lambda h: replace(
         h, 'X/indptr', np.append(m.indptr[:-1], m.nnz - 1)))
-    wrong('starts', 'offsets of rows', lambda h: replace(
+    wrong('starts', '6 rows, but indptr has 6', lambda h: replace(
         h, 'X/indptr', m.indptr[:-1]))
-    wrong('starts-float', 'not of integers', lambda h: replace(
+    wrong('starts-float', 'indptr are not integers', lambda h: replace(
         h, 'X/indptr', m.indptr.astype('f8')))
-    wrong('data', 'genes of numbers', lambda h: replace(
+    wrong('data', 'but indices has', lambda h: replace(
         h, 'X/data', m.data[:-1]))
     wrong('data-axes', 'axes', lambda h: replace(
         h, 'X/data', m.data[None]))
-    wrong('data-text', 'where a matrix has numbers', lambda h: replace(
+    wrong('data-text', 'a matrix needs numbers', lambda h: replace(
         h, 'X/data', np.array(['a'] * m.nnz, 'S1')))
     wrong('shape', 'names 5 genes', lambda h: attr(h, 'shape', [6, 6]))
-    wrong('shape-rows', 'offsets of rows', lambda h: attr(h, 'shape', [7, 5]))
-    wrong('shape-none', 'its shape', lambda h: attr(h, 'shape', 'six'))
+    wrong('shape-rows', '7 rows, but indptr has 7', lambda h: attr(
+        h, 'shape', [7, 5]))
+    wrong('shape-none', 'no shape attribute', lambda h: attr(
+        h, 'shape', 'six'))
     wrong('shape-big', 'columns', lambda h: attr(h, 'shape', [6, 2**40]))
     wrong('kind', 'not a matrix', lambda h: attr(h, 'encoding-type', 'dict'))
-    wrong('no-data', 'no object data', lambda h: h.__delitem__('X/data'))
+    wrong('no-data', "no object 'data'", lambda h: h.__delitem__('X/data'))
     wrong('no-X', 'no such matrix', lambda h: h.__delitem__('X'))
     wrong('dense-1d', 'axes', lambda h: replace(h, 'X', m.data))
     wrong('dense-text', 'numbers', lambda h: replace(

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Writes golden HDF5 files with h5py into a directory.
+"""Writes golden HDF5 files with h5py to a directory.
 
 make_hdf5.py DIR [ARCHIVE]  files, their values as raw dumps, and lists:
     manifest  file samples nobjects nsamples field dtype raw ndim dims...
     refused   file format text-that-the-message-contains
-    tree      file: what a walk over all groups and attributes finds
-A dump holds all samples one after another: little-endian, C order. ARCHIVE: a
-directory with h5ad files of other versions of anndata, walked over, too.
+    tree      file: the groups and attributes found by a walk
+A dump contains all samples in order: little-endian, C order. ARCHIVE: a
+directory with h5ad files of other anndata versions, also walked.
 
-make_hdf5.py --seeds DIR N  small files for the fuzzer, which takes the first
-byte as the choice of format (number N of the registry) and options.
+make_hdf5.py --seeds DIR N  small files for the fuzzer, whose first byte
+selects format (number N of the registry) and options.
 """
 import ctypes
 import glob
@@ -215,11 +215,11 @@ def types(out, libver):
 
 
 def shapes(out):
-    # what the message about unequal arrays says to do
+    # the advice of the message about unequal arrays
     with File(out, 'many-lengths.h5', modes=BOTH) as f:
         f.add('g/long', array('i8', (9,)))
         f.add('g/short', array('i8', (4,)))
-    # a single number among arrays of one length is no reason to refuse
+    # a single number among arrays of equal length is accepted
     with File(out, 'numbers.h5') as f:
         f.add('x', array('i8', (9,)))
         f.h['one'] = [5]
@@ -295,7 +295,7 @@ def note_tree(out, name):
 
 
 def cells(out, archive):
-    """Files as anndata lays them out, by the version here and by others."""
+    """Files in the layout of anndata, of this version and others."""
     warnings.simplefilter('ignore')
     a = anndata.AnnData(scipy.sparse.random(20, 30, 0.2, 'csr', 'f4'))
     a.obs['type'] = ['T', 'B'] * 10
@@ -309,7 +309,7 @@ def cells(out, archive):
 
 
 def sums_beneath(out):
-    """A checksum that a later filter packs, as netCDF-4 writes it."""
+    """A checksum that a later filter compresses, as in netCDF-4."""
     a = array('i4', (9, 8), True)
     orders = ['sum-gzip', 'shuffle-sum-gzip', 'sum-shuffle-gzip',
               'sum-shuffle', 'sum-gzip-sum', 'shuffle-gzip-sum']
@@ -335,7 +335,7 @@ def sums_beneath(out):
 
 
 def fletcher32(data):
-    """HDF5's: big-endian words, sums modulo 65535 that are never 0."""
+    """HDF5's fletcher32: big-endian words, sums modulo 65535, never 0."""
     a = b = 0
     for i in range(0, len(data), 2):
         a = (a + (data[i] << 8 | data[i + 1])) % 65535
@@ -344,7 +344,7 @@ def fletcher32(data):
 
 
 def library():
-    """The libhdf5 that h5py uses, for what h5py has no function for."""
+    """The libhdf5 of h5py, for functions that h5py does not offer."""
     with open('/proc/self/maps') as f:
         names = {line.split()[-1] for line in f if 'libhdf5' in line}
     return ctypes.CDLL([n for n in names if '_hl' not in n][0])
@@ -398,7 +398,7 @@ def fill_extended(f):
 
 
 def extended(out):
-    """What the superblock's extension can say."""
+    """Contents of the superblock extension."""
     for kind, tables, image, block in [
             ('table', [0x182a], False, 0),
             ('tables', [0x2, 0x8, 0x20, 0x800, 0x1000], False, 0),
@@ -427,7 +427,7 @@ def user_blocks(out):
 
 
 def lz4_literals(data, block):
-    """HDF5's lz4 framing with blocks of literals only, as LZ4 allows."""
+    """HDF5's lz4 framing, with blocks of literals only."""
     out = struct.pack('>QI', len(data), block)
     for i in range(0, len(data), block):
         part = data[i:i + block]
@@ -447,13 +447,13 @@ def blosc_stored(data, item):
 
 
 def zstd_raw(data):
-    """A frame of one raw block, as Zstandard allows."""
+    """A Zstandard frame of one raw block."""
     return (b'\x28\xb5\x2f\xfd' + b'\xa0' + struct.pack('<I', len(data)) +
             (len(data) << 3 | 1).to_bytes(3, 'little') + data)
 
 
 def plugins(out):
-    """Filters h5py does not have: chunks are packed here."""
+    """Filters that h5py lacks: chunks are compressed here."""
     packers = {32015: zstd_raw, 32004: lambda d: lz4_literals(d, 64),
                32001: lambda d: blosc_stored(d, 4)}
     a = array('i4', (6, 8))
@@ -507,7 +507,7 @@ def no_data(h):
 
 
 def sparse(g):
-    """Three cells of four genes, by column as Cell Ranger has them."""
+    """Three cells of four genes, by column like Cell Ranger."""
     g['data'] = np.array([1, 2, 3, 4, 5], 'i4')
     g['indices'] = np.array([0, 3, 1, 0, 2], 'i8')
     g['indptr'] = np.array([0, 2, 3, 5], 'i8')
@@ -551,12 +551,12 @@ def make_refused(out):
     for make, text in [(scaled, 'scaleoffset'), (bitshuffled, 'bitshuffle'),
                        (strings, 'no numeric data set'),
                        (no_data, 'no numeric data set'),
-                       (ranger2, '10x Genomics Cell Ranger (group GRCh38)'),
-                       (ranger3, '10x Genomics Cell Ranger (group matrix)'),
-                       (sparse_only, 'group some/where is a sparse matrix'),
-                       (as_anndata, 'is AnnData: read its cells with format=h5ad'),
-                       (unequal, 'g/long, which holds 9, but g/short holds '
-                                 '4: choose with fields=g/long')]:
+                       (ranger2, '10x Genomics Cell Ranger (group \'GRCh38\')'),
+                       (ranger3, '10x Genomics Cell Ranger (group \'matrix\')'),
+                       (sparse_only, "group 'some/where' is a sparse matrix"),
+                       (as_anndata, 'the file is AnnData; set format=h5ad'),
+                       (unequal, "'g/long' (9), but 'g/short' has 4; "
+                                 'set fields=g/long')]:
         name = make.__name__ + '.h5'
         with h5py.File(os.path.join(out, name), 'w', libver='latest') as h:
             make(h)
@@ -565,7 +565,7 @@ def make_refused(out):
                           ('empty.h5', b'')]:
         with open(os.path.join(out, name), 'wb') as f:
             f.write(content)
-        refused.append("%s hdf5 is not an HDF5 file: it begins with '%s'" % (
+        refused.append("%s hdf5 not an HDF5 file: it starts with '%s'" % (
             name, content[:8].decode()))
 
 

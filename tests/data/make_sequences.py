@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Sequences for the tests, and what htslib (pysam) or plain Python finds in
-them.
+"""Sequences for the tests, and their content according to htslib (pysam) or
+plain Python.
 
     make_sequences.py lines|fasta|fastq DIRECTORY
     make_sequences.py --seeds DIRECTORY        for the fuzzer
@@ -64,7 +64,7 @@ def gzipped(name, data, members=1):
 
 
 def samples(seqs, ids=None, **more):
-    """Rows as penstock has them; more: lists of further fields."""
+    """Rows as penstock delivers them; more: lists of further fields."""
     rows = []
     for i, s in enumerate(seqs):
         row = {'seq': u8(s)}
@@ -118,10 +118,10 @@ def make_lines():
                               for x in zip(seqs, part)).encode())
     want('part', 'part', samples(seqs, label=[np.float64(x) for x in part]))
     refuse('ids format.column=label',
-           "line 1, column 2: 'design_id_0' is no number")
+           "line 1, column 2: 'design_id_0' is not a number")
     make_blanks(full)
-    refuse('ids format.fields=quality', "no 'quality'")
-    # more than a piece, of one length and of many; windows; compressed
+    refuse('ids format.fields=quality', "no field 'quality'")
+    # larger than a piece, of one length and of many; windows; compressed
     many = [letters(200) for _ in range(6000)]
     put('even/a.seq', ''.join(s + '\n' for s in many).encode())
     want('even', 'even', samples(many))
@@ -143,7 +143,7 @@ def make_lines():
     put('huge/a.seq', '\n'.join(huge).encode())
     want('huge', 'huge', samples(huge))
     put('bad/nul.seq', b'ACG\nAC\0G\n')
-    refuse('bad/nul.seq', 'line 2: a NUL')
+    refuse('bad/nul.seq', 'line 2: NUL byte')
     put('bad/byte.seq', b'ACG\n\nAC\x80G\n')
     refuse('bad/byte.seq', 'line 3: byte 0x80')
     put('bad/cr.seq', b'ACG\rACG\n')
@@ -160,7 +160,7 @@ def make_lines():
 
 
 def make_blanks(seqs):
-    """Blanks around columns are no part of them."""
+    """Blanks around columns are ignored."""
     ways = ('%s, %d', ' %s ,%d ', '%s  %d', '%s ; %d\tx', '%s,\t%d',
             '%s\t %d \ty', '   %s %d more words', '%s,%d   ,', '%s ,  %d\r')
     seqs = (seqs * 2)[:len(ways)]
@@ -182,17 +182,18 @@ def make_blanks(seqs):
     want('idcut', 'idblanks format.window=7 format.fields=id',
          samples([c[0] for c in cut], [c[1] for c in cut]))
     put('odd/three.seq', b'AC,1\n\nAC, x\nAC,2\n')
-    refuse('odd/three.seq format.column=label', "line 3, column 2: 'x' is no")
-    refuse('odd/three.seq format.fields=label', "line 3, column 2: 'x' is no")
+    refuse('odd/three.seq format.column=label', "line 3, column 2: 'x' is not")
+    refuse('odd/three.seq format.fields=label', "line 3, column 2: 'x' is not")
     want('three', 'odd/three.seq format.fields=id',
          samples(['AC'] * 3, ['1', 'x', '2']))
     put('odd/two.seq', b'AC,1\nAC\n')
-    refuse('odd/two.seq format.column=label', 'line 2, column 2: nothing is')
+    refuse('odd/two.seq format.column=label',
+           'line 2, column 2: an empty value is not')
     put('odd/more.seq', b'AC,1\nAC,2 3\n')
-    refuse('odd/more.seq format.column=label', "line 2, column 2: '2 3' is no")
-    refuse('odd/two.seq format.fields=label format.column=id', 'one of them')
+    refuse('odd/more.seq format.column=label', "line 2, column 2: '2 3' is not")
+    refuse('odd/two.seq format.fields=label format.column=id', 'one of the two')
     put('bad/nul2.seq', b'ACG,1\nAC,1\0\n')
-    refuse('bad/nul2.seq', 'line 2: a NUL')
+    refuse('bad/nul2.seq', 'line 2: NUL byte')
     put('bad/blank.seq', b' \n  \r\n')
     refuse('bad/blank.seq', 'no samples')
     put('bad/crblank.seq', b'AC\r ,1\n')
@@ -213,7 +214,7 @@ def fasta(recs, width=60, eol='\n'):
 
 
 def check(name, recs):
-    """The same as htslib finds."""
+    """Compared with htslib."""
     with pysam.FastxFile(path(name)) as f:
         got = [(r.name, r.sequence or '') for r in f]
     assert got == [(a, b) for a, b in recs], name
@@ -225,7 +226,7 @@ def all_of(recs):
 
 
 def windows(recs, w, step, last):
-    """As text and by htslib's arithmetic: (name, from, to)."""
+    """As text and from htslib: (name, from, to)."""
     out = []
     for name, s in recs:
         i = 0
@@ -270,7 +271,7 @@ def make_plain():
 
 
 def make_odd():
-    """Lines of any length, blanks, empty lines; headings of all kinds."""
+    """Lines of any length, blanks, empty lines; header lines of all kinds."""
     odd, text = [], '\n\r\n'
     for i, n in enumerate((0, 5, 20000, 4096, 4097, 8192, 30000)):
         s, at = letters(n, DNA), 0
@@ -345,7 +346,7 @@ def make_windows(recs):
                 continue
     want('chrz', 'chrz format.fields=all', all_of(chrom))
     want('chrg', 'chrg format.fields=all', all_of(chrom))
-    # an index beside, right
+    # a valid index file
     cuts = windows(chrom, 1024, 512, 'keep')
     got = samples(fetched('chr/a.fa', cuts), [c[0] for c in cuts])
     how = 'format.window=1024 format.step=512 format.fields=id format.fai='
@@ -365,7 +366,7 @@ def make_windows(recs):
 
 
 def make_lies(text, got, how):
-    """An index beside that is wrong: the truth comes from the file."""
+    """A wrong index file: the data itself is used."""
     fai = open(path('chr/a.fa.fai'), 'rb').read()
     rows = [r.split(b'\t') for r in fai.splitlines()]
 
@@ -402,28 +403,28 @@ def make_lies(text, got, how):
         put('lie%dz/a.fa.gz.fai' % i, open(path('keep.fai'), 'rb').read())
         put('lie%dz/a.fa.gz.gzi' % i, lie)
         want('lie%dz' % i, 'lie%dz %salways' % (i, how), got)
-    # between two lines it looked at: an error with the read
+    # between two lines that were checked: an error when read
     at = text.index(b'\n', 30000)
     bad = text[:at] + text[at + 1:at + 2] + b'\n' + text[at + 2:]
     put('lie-inside/a.fa', bad)
     put('lie-inside/a.fa.fai', fai)
-    refuse('lie-inside %salways' % how, 'not as its .fai says')
+    refuse('lie-inside %salways' % how, 'do not match the .fai file')
     at = text.index(b'\n', 30000) + 30
     put('lie-line/a.fa', text[:at] + b'\n' + text[at + 1:])
     put('lie-line/a.fa.fai', fai)
-    refuse('lie-line %salways' % how, 'not as its .fai says')
-    # a heading that begins inside a line is none
+    refuse('lie-line %salways' % how, 'do not match the .fai file')
+    # a '>' inside a line does not start a record
     put('lie-head/a.fa', b'>a\nACGT>b\nGG\n')
     put('lie-head/a.fa.fai', b'a\t4\t3\t4\t5\nb\t2\t10\t2\t3\n')
     want('lie-head', 'lie-head format.fai=always', samples(['ACGT>bGG']))
-    # a line's end that is another, with a letter in its place
+    # a line end that has moved, with a letter in its place
     text = fasta([('a', letters(40 * 10))], 10, '\r\n')
     put('lie-eol/a.fa', text)
     pysam.faidx(path('lie-eol/a.fa'))
     at = text.index(b'\n') + 1 + 22 * 12 + 10
     assert text[at:at + 2] == b'\r\n'
     put('lie-eol/a.fa', text[:at] + b'\nA' + text[at + 2:])
-    refuse('lie-eol format.fai=always', 'not as its .fai says')
+    refuse('lie-eol format.fai=always', 'do not match the .fai file')
 
 
 def make_bed(chrom):
@@ -471,44 +472,46 @@ def make_bed(chrom):
                   by['chr1'][7:10], by['chr2'][1:4]],
                  length=[np.int64(n) for n in (14, 10, 7, 7, 3, 3)]))
     for i, (text, why) in enumerate((
-            ('chr0\t5\n', "line 1 is no interval: 'chr0\\t5'; it should"),
+            ('chr0\t5\n', "line 1 is not an interval: 'chr0\\t5'; write "),
             ('chr0\t5\t9\nchr0\t9\t9\n',
-             'line 2 is no interval: it begins at 9 and ends at 9'),
-            ('#\nchr0\t9\t5\n', 'line 2 is no interval: it begins at 9'),
+             'line 2: the interval from 9 to 9 is empty'),
+            ('#\nchr0\t9\t5\n', 'line 2: the interval from 9 to 5 is empty'),
             ('\t5\t9\n', 'line 1'),
             ('\x1f\x8b\x08', 'compressed'),
-            ('#\nchr0\t5\t70002\n', 'line 2: 5-70002 is not within chr0'),
+            ('#\nchr0\t5\t70002\n',
+             "line 2: the interval 5-70002 is outside 'chr0'"),
             ('chr0\t-5\t9\n', 'line 1'), ('chr0\tx\t9\n', 'line 1'),
-            ('chr0\t5\t70002\n', 'not within chr0'),
-            ('chr9\t5\t9\nchr0\t1\t2\n', 'line 1 is of chr9'),
+            ('chr0\t5\t70002\n', "is outside 'chr0'"),
+            ('chr9\t5\t9\nchr0\t1\t2\n', "line 1: the sequence 'chr9'"),
             ('chr0\t1\t99999999999999999999\n', 'line 1'),
             ('', 'no intervals'), ('# only\n', 'no intervals'))):
         put('bad%d.bed' % i, text.encode('latin-1'))
         refuse('chr/a.fa format.bed=' + path('bad%d.bed' % i), why)
     put('same/a.fa', fasta([chrom[2], chrom[2]]))
     put('same.bed', b'chr2\t0\t5\n')
-    refuse('same format.bed=' + path('same.bed'), 'two sequences named chr2')
+    refuse('same format.bed=' + path('same.bed'),
+           "two sequences are named 'chr2'")
     put('both/a.fa', fasta([chrom[2]]))
     put('both/b.fa', fasta([chrom[2]], 50))
-    refuse('both format.bed=' + path('same.bed'), 'two files have')
+    refuse('both format.bed=' + path('same.bed'), 'in two files')
     put('one.bed', b'chr2\t0\t5\nchr3\t0\t5\n')
-    refuse('both format.bed=' + path('one.bed'), 'no file has')
-    refuse('chr/a.fa format.bed=' + path('no.bed'), 'cannot be opened')
+    refuse('both format.bed=' + path('one.bed'), 'not in any file')
+    refuse('chr/a.fa format.bed=' + path('no.bed'), 'cannot open the BED file')
     refuse('chr/a.fa format.window=5 format.bed=' + path('i.bed'),
            'one of them')
 
 
 def make_bad():
-    cases = [('nul', b'>a\nAC\0GT\n', 'line 2: a NUL'),
-             ('nulhead', b'>a\0\nACGT\n', 'line 1: a NUL'),
+    cases = [('nul', b'>a\nAC\0GT\n', 'line 2: NUL byte'),
+             ('nulhead', b'>a\0\nACGT\n', 'line 1: NUL byte'),
              ('byte', b'>a\nACGT\nAC\xffGT\n', 'line 3: byte 0xff'),
-             ('text', b'\nAC\x1bGT\n', "line 2: a FASTA file begins with '>', "
-              "not with 'AC\\x1bGT'"),
+             ('text', b'\nAC\x1bGT\n', "line 2: a FASTA file must start with "
+              "'>', not with 'AC\\x1bGT'"),
              ('long', b'A' * 999, "not with 'AAAAAAAAAAAAAAAAAAAAAAAA...'"),
-             ('of', b'>a\nAC\n>b c\nA\1C', "line 4: byte 0x01 where letters "
-              "should be, in record 2 ('b')"),
-             ('fastq', b'@a\nACGT\n+\nIIII\n', 'is it fastq'),
-             ('mac', b'>a\rACGT\r>b\rAC\r', 'inside the heading'),
+             ('of', b'>a\nAC\n>b c\nA\1C', "line 4: byte 0x01 where a letter "
+              "is expected, in record 2 ('b')"),
+             ('fastq', b'@a\nACGT\n+\nIIII\n', 'set format=fastq'),
+             ('mac', b'>a\rACGT\r>b\rAC\r', 'inside the header line'),
              ('none', b'\n \n', 'no samples'), ('zero', b'', 'no samples'),
              ('rubbish', rng.bytes(5000), 'line')]
     for name, data, why in cases:
@@ -523,18 +526,18 @@ def make_bad():
     refuse('bad/flip.fa.gz', 'bgzip block at byte')
     good = open(path('chrg/a.fa.gz'), 'rb').read()
     put('bad/cut2.fa.gz', good[:len(good) // 2])
-    refuse('bad/cut2.fa.gz', 'damaged or cut off')
+    refuse('bad/cut2.fa.gz', 'damaged or truncated')
     put('bad/tail.fa.gz', good + b'x')
-    refuse('bad/tail.fa.gz', 'damaged or cut off')
+    refuse('bad/tail.fa.gz', 'damaged or truncated')
     make_padded(good)
-    refuse('chrg format.gzip_limit=100kB', 'use bgzip')
+    refuse('chrg format.gzip_limit=100kB', 'with bgzip')
     refuse('chr format.shift=3', 'window=')
     refuse('chr format.step=3', 'window=')
-    refuse('chr format.fields=quality', "no 'quality'")
+    refuse('chr format.fields=quality', "no field 'quality'")
 
 
 def make_padded(good):
-    """Zeros at the end of gzip data are no data, and nothing else is."""
+    """Zeros after the gzip data are ignored, anything else is not."""
     with gzip.open(path('chrg/a.fa.gz'), 'rt') as f:
         seqs = [''.join(r.split('\n')[1:]) for r in f.read().split('>')[1:]]
     put('zeros/a.fa.gz', good + b'\0' * 512)
@@ -548,7 +551,7 @@ def make_padded(good):
     want('zeros-gzi', 'zeros format.fai=always', samples(seqs * 4))
     for i, tail in enumerate((b'\0\0x', b'\0' * 20 + b'\x1f\x8b', b'x\0')):
         put('bad/zeros%d.fa.gz' % i, good + tail)
-        refuse('bad/zeros%d.fa.gz' % i, 'damaged or cut off')
+        refuse('bad/zeros%d.fa.gz' % i, 'damaged or truncated')
         put('bad/bzeros%d.fa.gz' % i, packed + tail)
         refuse('bad/bzeros%d.fa.gz' % i, 'bgzip block at byte')
     put('bad/both.fa.gz', packed + good)
@@ -558,7 +561,7 @@ def make_padded(good):
 
 
 def make_warned():
-    """Files of bgzip that are cut off between blocks, and short records."""
+    """bgzip files truncated between blocks, and short records."""
     text = fasta([('c%d' % i, letters(30000)) for i in range(9)])
     bgzip('eof/a.fa.gz', text)
     whole = open(path('eof/a.fa.gz'), 'rb').read()
@@ -582,7 +585,7 @@ def make_warned():
     for last in 'back', 'drop':
         how = ' format.window=10 format.last=' + last
         warn('short/a.fa' + how, 'note', '2 of 4 records are shorter than '
-             'format.window=10 (format.last=%s) and give no sample' % last)
+             'format.window=10 (format.last=%s) and yield no samples' % last)
         warn('short' + how, 'note', '802 of 1,605 records are shorter')
         warn('short/c.fa' + how, 'none')
     warn('short/a.fa format.window=10', 'note', '1 of 4 records are empty')
@@ -671,39 +674,41 @@ def make_fastq():
              samples([c[0] for c in cut], [c[2] for c in cut],
                      quality=[u8(c[1]) - 33 for c in cut]))
     for name, data, why in (
-            ('more', b'@a\nACGT\n+\nIIIII\n', 'line 4: more qualities than '
-             "the 4 letters, in record 1 ('a')"),
+            ('more', b'@a\nACGT\n+\nIIIII\n', 'line 4: more quality values '
+             "than the 4 letters, in record 1 ('a')"),
             ('fewer', b'@x\nA\n+\nI\n@a b\nACGT\n+\nIII\n@b\nA\n+\nI\n',
-             'line 9: more qualities than the 4 letters, of which a line '
-             "before has 3, in record 2 ('a')"),
-            ('cut', b'@a\nACGT\n+\nIII', "line 4: the file ends within a "
-             "record: it has 4 letters and 3 qualities, in record 1 ('a')"),
-            ('cut2', b'@a\nACGT\n', 'within a record'),
-            ('cut3', b'@a', 'within a record'),
-            ('cut4', b'@a\nACG\n+\nIII\n@b', ' 0 letters and 0 qualities, '
+             'line 9: more quality values than the 4 letters (the first '
+             "quality line has 3), in record 2 ('a')"),
+            ('cut', b'@a\nACGT\n+\nIII', "line 4: truncated: the file ends "
+             "after 4 letters and 3 quality values, in record 1 ('a')"),
+            ('cut2', b'@a\nACGT\n', 'truncated: the file ends after'),
+            ('cut5', b'@a\nAC\n+\nI', 'after 2 letters and 1 quality value, '),
+            ('cut3', b'@a', 'truncated: the file ends after'),
+            ('cut4', b'@a\nACG\n+\nIII\n@b', ' 0 letters and 0 quality values, '
              "in record 2 ('b')"),
             ('gap', b'@x\nA\n+\nI\n@a\nAC GT\n+\nIIII\n',
-             "line 6: a blank before letter 3 of the sequence, in record 2 "
+             "line 6: blank before letter 3 of the sequence, in record 2 "
              "('a')"),
-            ('gap2', b'@a\nAC\tGT\n+\nIIIII\n', 'line 2: a blank before'),
-            ('gap3', b'@a\n ACGT\n+\nIIII\n', 'line 2: a blank before letter '
+            ('gap2', b'@a\nAC\tGT\n+\nIIIII\n', 'line 2: blank before'),
+            ('gap3', b'@a\n ACGT\n+\nIIII\n', 'line 2: blank before letter '
              '1 of'),
-            ('gap4', b'@a\nACGT\n+\nII II\n', 'line 4: a blank before quality '
-             "3 of the qualities, in record 1 ('a')"),
-            ('gap5', b'@a\nAC\n G\n+\nIII\n', 'line 3: a blank before letter '
+            ('gap4', b'@a\nACGT\n+\nII II\n', 'line 4: blank before quality '
+             "value 3 of the quality line, in record 1 ('a')"),
+            ('gap5', b'@a\nAC\n G\n+\nIII\n', 'line 3: blank before letter '
              '3 of'),
-            ('gap6', b'@a\nAC\rGT\n+\nIIII\n', 'line 2: a carriage return '
+            ('gap6', b'@a\nAC\rGT\n+\nIIII\n', 'line 2: carriage return '
              'before letter 3 of'),
             ('gap7', b'@a\n' + b'AC' * 200000 + b' GT\n+\n' + b'I' * 400002,
-             'line 2: a blank before letter 400001 of'),
-            ('no', b'ACGT\n', "a record begins with '@', not with 'ACGT'"),
+             'line 2: blank before letter 400001 of'),
+            ('no', b'ACGT\n', "a record must start with '@', not with 'ACGT'"),
             ('no2', b'@a\nAC\n+\nII\n\x1f\x8b' + b'y' * 99, 'line 5: a record '
-             "begins with '@', not with '\\x1f\\x8byyyyyyyyyyyyyyyyyyyyyy...'; "
-             "has record 1 ('a') more qualities than letters?"),
+             "must start with '@', not with '\\x1f\\x8byyyyyyyyyyyyyyyyyyyyyy"
+             "...'; check whether record 1 ('a') has more quality values "
+             "than letters"),
             ('long', b'@' + b'n' * 70000 + b'\nA\0', "in record 1 ('nnnnnn"),
-            ('mac', b'@a\rACGT\r+\rIIII\r', 'inside the heading'),
-            ('fasta', b'>a\nACGT\n', 'is it fasta'),
-            ('nul', b'@a\nAC\0T\n+\nIIII\n', 'line 2: a NUL'),
+            ('mac', b'@a\rACGT\r+\rIIII\r', 'inside the header line'),
+            ('fasta', b'>a\nACGT\n', 'set format=fasta'),
+            ('nul', b'@a\nAC\0T\n+\nIIII\n', 'line 2: NUL byte'),
             ('blank', b'@a\nACGT\n+\nII\x07I\n', 'line 4: byte 0x07'),
             ('none', b'', 'no samples'), ('rubbish', rng.bytes(999), 'line')):
         put('bad/%s.fq' % name, data)

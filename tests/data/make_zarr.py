@@ -33,7 +33,7 @@ from make_h5ad import (N, G, case, coded, counts, lists, make_obs, path,
 warnings.simplefilter('ignore')
 
 
-# ---- what anndata writes ----
+# ---- stores from anndata ----
 
 def zipped(name, folder, prefix='', how=zipfile.ZIP_STORED):
     with zipfile.ZipFile(path(name), 'w', how) as z:
@@ -110,12 +110,12 @@ def make_anndata():
         three, source=np.repeat(np.arange(3, dtype='i4'), N)), 'source=true')
     f = 'ad.zarr'
     refuse(f, "a.layers['csc'].tocsr()", 'matrix=layers/csc')
-    refuse(f, 'there are X, layers/dense, layers/f8, obsm/X_pca, raw: choose',
+    refuse(f, 'contains X, layers/dense, layers/f8, obsm/X_pca, raw: choose',
            'matrix=layers/none')
-    refuse('ad.zarr.zip', 'there are X, layers/dense, layers/f8, obsm/X_pca, '
+    refuse('ad.zarr.zip', 'contains X, layers/dense, layers/f8, obsm/X_pca, '
            'raw: choose', 'matrix=layers/none')
-    refuse(f, 'has no column none', 'obs=none')
-    refuse(f, "has no column tissu; did you mean 'tissue'?", 'obs=tissu')
+    refuse(f, "no column 'none'", 'obs=none')
+    refuse(f, "no column 'tissu'; did you mean 'tissue'?", 'obs=tissu')
     refuse('ad.zarr.zip', "did you mean 'tissue'?", 'obs=tissu')
     refuse(f, 'not a matrix', 'matrix=obs')
     case('part', f + '/X/data', samples(
@@ -205,7 +205,7 @@ def make_blocks():
     zipped('blocks-deflated.zarr.zip', f, how=zipfile.ZIP_DEFLATED)
     case('blocks-deflated', 'blocks-deflated.zarr.zip', rows(m))
     c = numcodecs.Blosc('lz4', 5, blocksize=16384)
-    # no shorter one, chunks of one block, and rows longer than a chunk
+    # no shorter block, chunks of one block, and rows longer than a chunk
     for chunk in 32768, 20000, 4096:
         f = 'blocks-%d.zarr' % chunk
         by_hand(f, m, chunks=chunk, compressor=c)
@@ -214,7 +214,7 @@ def make_blocks():
     by_hand('blocks-wide.zarr', w, chunks=20000, compressor=c)
     case('blocks-wide', 'blocks-wide.zarr', rows(w))
     case('blocks-wide-csr', 'blocks-wide.zarr', lists(w), 'output=csr')
-    # chunks that are stored as they are: the first, another one, all
+    # uncompressed chunks: the first, another one, all
     for which in slice(0, 80000), slice(80000, 160000), slice(None):
         r = m.astype('f8')
         r.data[which] = rng.random(len(r.data[which]))
@@ -224,14 +224,14 @@ def make_blocks():
         k = (which.start or 0) // 80000
         assert blosc_head(f + '/X/data/%d' % k)[0] & 2
         case(f, f, rows(r, 'f8'), 'dtype=float64')
-    # chunks that are not there
+    # missing chunks
     z = m.copy()
     z.data[80000:160000] = 0
     by_hand('blocks-gap.zarr', z, chunks=80000, compressor=c,
             write_empty_chunks=False)
     assert not os.path.exists(path('blocks-gap.zarr/X/data/1'))
     case('blocks-gap', 'blocks-gap.zarr', rows(z))
-    # chunks that differ stay whole
+    # chunks that differ are not divided
     by_hand('blocks-mixed.zarr', m, chunks=80000, compressor=c)
     by_hand('blocks-other.zarr', m, chunks=80000, compressor=numcodecs.Blosc(
         'zstd', 1, blocksize=32768))
@@ -283,13 +283,13 @@ def make_types():
                       ('lzma', {'compressor': numcodecs.LZMA()}),
                       ('delta', {'filters': [numcodecs.Delta('f4')]})):
         g.array('layers/' + name, m, **how)
-        refuse('order.zarr', 'packed by %s, which is not read' % name,
+        refuse('order.zarr', "codec '%s' is not supported" % name,
                'matrix=layers/' + name)
     make_sums(m)
 
 
 def make_sums(m):
-    """Chunks of an archive that are not what its checksums say."""
+    """Chunks of an archive with wrong checksums."""
     for name, how in (('stored', zipfile.ZIP_STORED),
                       ('deflated', zipfile.ZIP_DEFLATED)):
         g = by_hand('sum-%s.zarr' % name, m)
@@ -307,7 +307,7 @@ def make_sums(m):
 
 
 def make_missing():
-    """Chunks that are not there read as the fill value."""
+    """Missing chunks read as the fill value."""
     m = np.zeros((20, 9), 'f4')
     m[4:7, 2] = 3
     m[19, 8] = 1
@@ -323,14 +323,14 @@ def make_missing():
         case(f + '-d', f, rows(want), 'matrix=layers/d')
         zipped(f + '.zip', f)
         case(f + '.zip', f + '.zip', rows(want), 'matrix=layers/d')
-    # numbers at gene 0 whose chunk of genes was all fill
+    # values at gene 0 whose chunk of genes was all fill
     s = sp.csr_matrix((np.ones(12, 'f4'), np.zeros(12, 'i4'),
                        np.arange(13)), (12, 3))
     g = by_hand('zeros.zarr', s.toarray(), chunks=4, write_empty_chunks=False)
     assert os.listdir(path('zeros.zarr/X/indices')) == ['.zarray']
     case('zeros', 'zeros.zarr', rows(s))
     case('zeros-csr', 'zeros.zarr', lists(s), 'output=csr')
-    # an array of nothing but fill, and rows of nothing at all
+    # an array of fill values only, and empty rows
     e = np.zeros((6, 4), 'f4')
     by_hand('empty.zarr', e, chunks=4, write_empty_chunks=False)
     case('empty', 'empty.zarr', rows(e))
@@ -387,17 +387,17 @@ def make_obs_kinds():
 
 
 def make_alone():
-    """A matrix without anything around it."""
+    """A matrix without AnnData around it."""
     m = counts()
     zarr.save_array(path('array.zarr'), m, chunks=(9, 9))
     case('array', 'array.zarr', rows(m), 'matrix=.')
     zarr.save_array(path('plain'), m)
     case('plain', 'plain', rows(m), 'matrix=.')
     case('array-plain', 'array.zarr', samples(x=m))
-    refuse('array.zarr', 'for single cells', 'obs=kind')
-    refuse('array.zarr', 'for single cells', 'output=csr')
-    refuse('ad.zarr', 'is for plain arrays', 'samples=file')
-    refuse('ad.zarr', "'nowhere' is not a field of these", 'fields=nowhere')
+    refuse('array.zarr', 'applies to single cells', 'obs=kind')
+    refuse('array.zarr', 'applies to single cells', 'output=csr')
+    refuse('ad.zarr', 'applies to plain arrays', 'samples=file')
+    refuse('ad.zarr', "'nowhere' is not a field of this", 'fields=nowhere')
     g = zarr.group(zarr.DirectoryStore(path('around.zarr')))
     put_sparse(g, 'csr', sp.csr_matrix(m))
     shutil.move(path('around.zarr/csr'), path('csr.zarr'))
@@ -417,7 +417,7 @@ def samples(**fields):
 
 
 def plain(name, a, chunks, **kw):
-    """An array that zarr wrote, and what zarr reads of it."""
+    """An array written by zarr, and its values as zarr reads them."""
     f = 'plain-%s.zarr' % name
     z = zarr.open_array(path(f), 'w', shape=a.shape, chunks=chunks,
                         dtype=a.dtype, **kw)
@@ -451,7 +451,7 @@ def make_plain():
     plain('one', np.arange(29, dtype='i4'), (7,))
     plain('deep', a.reshape(13, 5, 1, 3, 2, 1, 4), (2, 2, 1, 2, 2, 1, 3))
     plain('slash', a, (4, 2, 3, 3), dimension_separator='/')
-    # chunks of nothing but the fill value are not stored
+    # chunks of fill values only are not stored
     b = np.full((9, 4, 4), 7, '>i4')
     b[4, 1, 1] = 1
     for i, chunks in enumerate([(2, 2, 2), (1, 4, 4), (3, 4, 4)]):
@@ -465,7 +465,7 @@ def make_plain():
           write_empty_chunks=False)
     plain('nan', np.full((5, 3), np.nan, 'f4'), (2, 2), fill_value=np.nan,
           write_empty_chunks=False)
-    # numbers that no double has
+    # numbers that a double cannot represent
     for i, (t, v) in enumerate([
             ('i8', 2**63 - 1), ('i8', -2**63), ('i8', 2**53 + 1),
             ('u8', 2**64 - 1), ('u8', 2**63 + 1), ('i1', -128), ('u1', 255),
@@ -481,12 +481,13 @@ def make_plain():
     zarr.save_array(path('plain-scalar.zarr'), np.array(4.5))
     case('plain-scalar', 'plain-scalar.zarr', [{'x': np.float64(4.5)}],
          'samples=file')
-    refuse('plain-scalar.zarr', 'no numeric array with an axis of samples')
+    refuse('plain-scalar.zarr', 'no numeric array with a sample axis')
     zarr.save_array(path('plain-empty.zarr'), np.zeros((0, 3)))
-    refuse('plain-empty.zarr', 'has no samples')
+    refuse('plain-empty.zarr', 'contains no samples')
     zarr.save_array(path('plain-flat.zarr'), np.zeros((3, 0)))
     refuse('plain-flat.zarr', 'declares 3 samples')
-    refuse('plain-one.zarr', 'has no array y; it is one: x', 'fields=y')
+    refuse('plain-one.zarr', "no array 'y'; the store is a single array",
+           'fields=y')
     for how in zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED:
         for name in 'int32', 'int32-big-raw', 'F-1', 'fill-0-C-1':
             f = 'plain-%s-%d.zarr.zip' % (name, how)
@@ -509,12 +510,12 @@ def make_plain():
         {'y': np.int64(i), 'img': img[i]} for i in range(13)], 'fields=y,img')
     case('plain-other', 'plain-group.zarr', samples(other=np.arange(3)),
          'fields=other')
-    refuse('plain-group.zarr', 'holds 13 samples, but other holds 3',
+    refuse('plain-group.zarr', "'y' has 13 samples, but 'other' has 3",
            'fields=other,y')
-    refuse('plain-group.zarr', 'has no array nowhere', 'fields=nowhere')
-    refuse('plain-group.zarr', 'deep is a group', 'fields=deep')
-    refuse('plain-group.zarr', 'a field is made of numbers', 'fields=names')
-    # X alone does not make AnnData of what has other arrays
+    refuse('plain-group.zarr', "no array 'nowhere'", 'fields=nowhere')
+    refuse('plain-group.zarr', "'deep' is a group", 'fields=deep')
+    refuse('plain-group.zarr', 'a field needs numbers', 'fields=names')
+    # X among other arrays is not AnnData
     g = zarr.open_group(path('plain-xy.zarr'), 'w')
     g.array('X', w.astype('f8'), chunks=(4, 4))
     g.array('y', np.arange(13), chunks=5)
@@ -523,10 +524,10 @@ def make_plain():
     g = zarr.open_group(path('plain-lengths.zarr'), 'w')
     g.array('a', np.arange(30.))
     g.array('b', np.arange(20.))
-    refuse('plain-lengths.zarr', 'choose with fields=a')
+    refuse('plain-lengths.zarr', 'set fields=a')
     g = zarr.open_group(path('plain-sparse.zarr'), 'w')
     put_sparse(g, 'm', sp.csr_matrix(counts()))
-    refuse('plain-sparse.zarr', 'group m is a sparse matrix')
+    refuse('plain-sparse.zarr', "group 'm' is a sparse matrix")
     g = zarr.open_group(path('plain-nothing.zarr'), 'w')
     refuse('plain-nothing.zarr', 'has no numeric array')
     # version 3, and shards
@@ -549,10 +550,10 @@ def make_plain():
     damaged = [('shape', [1 << 50, 5, 6, 4], 'declares'),
                ('shape', [13, 1 << 40, 1 << 40, 4], ''),
                ('shape', 'x', 'shape'), ('shape', [13, 5, 6], 'chunks'),
-               ('chunks', [0, 2, 3, 3], 'has a 0'),
+               ('chunks', [0, 2, 3, 3], 'contains a 0'),
                ('chunks', [4, 2, 3], 'chunks'), ('dtype', 'i', 'numbers'),
                ('chunks', [1 << 31, 1 << 31, 3, 3], '4 GiB'),
-               ('compressor', {'id': 'none'}, 'packed by none'),
+               ('compressor', {'id': 'none'}, "codec 'none'"),
                ('shape', [1] * 33, 'axes'), ('fill_value', {}, 'fill_value'),
                ('fill_value', 2**31, 'fill_value'),
                ('fill_value', 1.5, 'fill_value'),
@@ -630,7 +631,7 @@ def to_bytes(a, big):
 
 
 def blocks(a, chunk, fill):
-    """The chunks of an array, each whole, by their place in the grid."""
+    """The chunks of an array, each padded, by their position in the grid."""
     grid = [range(-(-n // c)) for n, c in zip(a.shape, chunk)]
     for at in itertools.product(*grid):
         b = np.full(chunk, fill, a.dtype)
@@ -696,7 +697,7 @@ def v3_shard(shard, chunk, codecs, fill, big, first, crc):
         body += data
     if all(i[0] == 2**64 - 1 for i in index):
         return None
-    # in any order, and with gaps: readers go by the index
+    # in any order, and with gaps: readers use the index
     table = b''.join(struct.pack('<QQ', *i) for i in index)
     if crc:
         table += struct.pack('<I', mf.crc32c(table))
@@ -791,14 +792,14 @@ def make_v3():
     case('v3-alone', 'v3-alone.zarr', rows(m), 'matrix=.')
 
 
-# ---- chunks that are not there ----
+# ---- missing chunks ----
 
 def warn(file, kind, text='', *options):
     mf.warn(' '.join([file] + ['format.' + o for o in options]), kind, text)
 
 
 def blank(name, i, n, first):
-    """Inner chunk i of n is not there any more."""
+    """Removes inner chunk i of n."""
     with open(path(name), 'rb') as f:
         b = bytearray(f.read())
     at = 0 if first else len(b) - 16 * n - 4
@@ -832,16 +833,16 @@ def make_absent():
         warn('whole-%s.zarr' % f, 'none')
         warn('whole-%s.zarr' % f, 'none', '', 'output=csr')
     n = len(os.listdir(path('whole-v2.zarr/X/data'))) - 1
-    # indices that are all one number are wrong where a row has two of them;
-    # numbers that are all 0 are odd, and may be so
-    for a, bad, so in (('data', 'note', 'as zarr leaves out chunks of nothing '
-                        'else'),
-                       ('indices', 'bad', 'so that the matrix is wrong: copy '
-                        'the data again')):
+    # equal indices are wrong if a row has two of them; values that are all 0
+    # are odd, but possible
+    for a, bad, so in (('data', 'note', '; zarr omits chunks that contain '
+                        'nothing else'),
+                       ('indices', 'bad', ': the matrix is wrong; copy the '
+                        'data again')):
         lost('whole-v2.zarr', 'lost-v2-%s.zarr' % a, lambda f: (
             os.remove(f + '/X/%s/1' % a), os.remove(f + '/X/%s/3' % a)),
-            bad, '2 of %d chunks are not stored and read as the fill value, '
-            '%s: X/%s/1, X/%s/3' % (n, so, a, a))
+            bad, '2 of %d chunks are not stored (X/%s/1, X/%s/3) and read as '
+            'the fill value%s' % (n, a, a, so))
         lost('whole-v2.zarr', 'lost-all-%s.zarr' % a, lambda f: [
             os.remove(f + '/X/%s/%d' % (a, i)) for i in range(n)],
             bad, '%d of %d chunks are not' % (n, n))
@@ -856,19 +857,19 @@ def make_absent():
                  lambda f: blank(os.path.relpath(f, mf.out) +
                                  '/X/%s/c/1' % a, 2, 4, k == 'start'),
                  bad, 'chunk 6 in X/%s/c/1' % a)
-    # one number a row: nothing proves that its gene is not the first
+    # one value per row: its gene may be the first one
     ones = np.zeros((40, 6), 'f4')
     ones[:, 0] = 1
     by_hand('ones.zarr', ones, chunks=8, write_empty_chunks=False)
     assert len(os.listdir(path('ones.zarr/X/indices'))) == 1
-    warn('ones.zarr', 'note', 'as zarr leaves out chunks')
+    warn('ones.zarr', 'note', 'zarr omits chunks')
     case('ones', 'ones.zarr', rows(ones))
     ones[20, 0:2] = 1
     by_hand('twos.zarr', ones, chunks=8, write_empty_chunks=False)
-    warn('twos.zarr', 'note', 'as zarr leaves out chunks')
+    warn('twos.zarr', 'note', 'zarr omits chunks')
     lost('twos.zarr', 'lost-twos.zarr', lambda f:
-         os.remove(f + '/X/indices/2'), 'bad', 'so that the matrix is wrong')
-    # rows without numbers at the start: what follows says whether it is so
+         os.remove(f + '/X/indices/2'), 'bad', 'the matrix is wrong')
+    # empty rows at the start: the next offset shows whether they are
     e = np.zeros((9, 4), 'f4')
     e[4:] = 1
     g = by_hand('starts.zarr', e, chunks=2, write_empty_chunks=False)
@@ -881,20 +882,20 @@ def make_absent():
     one = by_hand('one-gene.zarr', np.ones((9, 1), 'f4'), chunks=4,
                   write_empty_chunks=False)
     assert not one['X/indices'].nchunks_initialized
-    warn('one-gene.zarr', 'note', 'as zarr leaves out chunks')
-    # dense ones, and columns
+    warn('one-gene.zarr', 'note', 'zarr omits chunks')
+    # dense matrices, and columns
     for f, key in ('v2', '1.2'), ('v3', 'c/1/0'):
         shutil.copytree(path('whole-%s.zarr' % f), path('lost-d-%s.zarr' % f))
         os.remove(path('lost-d-%s.zarr/layers/d/%s' % (f, key)))
         zipped('lost-d-%s.zarr.zip' % f, 'lost-d-%s.zarr' % f)
         for x in '', '.zip':
-            warn('lost-d-%s.zarr%s' % (f, x), 'note', 'as zarr leaves out '
-                 'chunks of nothing else: layers/d/' + key, 'matrix=layers/d')
+            warn('lost-d-%s.zarr%s' % (f, x), 'note',
+                 'not stored (layers/d/%s) and read' % key, 'matrix=layers/d')
             warn('lost-d-%s.zarr%s' % (f, x), 'none')
     lost('whole-v3.zarr', 'lost-obs.zarr', lambda f:
          os.remove(f + '/obs/n/c/0'), 'none')
     warn('lost-obs.zarr', 'note', 'obs/n/c/0', 'obs=n')
-    warn('missing-2.5.zarr', 'note', 'as zarr leaves out', 'matrix=layers/d')
+    warn('missing-2.5.zarr', 'note', 'zarr omits chunks', 'matrix=layers/d')
     warn('missing-0.zarr', 'none')
 
 
@@ -925,13 +926,13 @@ def make_many():
          'obs=n')
     zipped('annbatch.zarr.zip', 'annbatch.zarr')
     refuse('annbatch.zarr.zip', 'collection')
-    # others among them
+    # mixed with other files
     shutil.copytree(path('many'), path('mixed'))
     mf.put('mixed/a.npy', b'no npy')
-    refuse('mixed', 'choose with format=')
+    refuse('mixed', 'choose one with format=')
 
 
-# ---- what is wrong ----
+# ---- invalid stores ----
 
 def wrong(name, text, change, *options, v3=False):
     m = np.arange(30).reshape(6, 5).astype('f4')
@@ -967,34 +968,34 @@ def write(name, data):
 
 def make_wrong():
     d = 'X/data/.zarray'
-    wrong('json', 'is no JSON', write(d, b'{"shape": [1,'))
-    wrong('json-list', 'no JSON object', write(d, b'[1]'))
+    wrong('json', 'not valid JSON', write(d, b'{"shape": [1,'))
+    wrong('json-list', 'not a JSON object', write(d, b'[1]'))
     wrong('json-empty', 'is empty', write(d, b''))
     wrong('json-deep', 'nested too deeply', write(d, b'[' * 100))
     wrong('json-more', 'more than one value', write(d, b'{} {}'))
-    wrong('json-text', 'no string may have', write(d, b'{"a": "\n"}'))
-    wrong('shape', 'genes of numbers', edit(d, shape=[24]))
-    wrong('shape-text', "its shape is not as zarr has it (there is 'many')",
+    wrong('json-text', 'invalid character', write(d, b'{"a": "\n"}'))
+    wrong('shape', 'but indices has', edit(d, shape=[24]))
+    wrong('shape-text', "invalid shape in the metadata (found 'many')",
           edit(d, shape='many'))
-    wrong('shape-minus', '(there is -3)', edit(d, shape=[-3]))
-    wrong('shape-half', '(there is 2.5)', edit(d, shape=[2.5]))
-    wrong('shape-null', '(there is something else)', edit(d, shape=[None]))
+    wrong('shape-minus', '(found -3)', edit(d, shape=[-3]))
+    wrong('shape-half', '(found 2.5)', edit(d, shape=[2.5]))
+    wrong('shape-null', '(found something else)', edit(d, shape=[None]))
     wrong('shape-axes', 'axes', edit(d, shape=[1, 2, 3], chunks=[1, 2, 3]))
     wrong('shape-big', 'a thousand times', edit(d, shape=[2**30]))
     wrong('shape-huge', 'too many chunks', edit(d, shape=[2**50]))
-    wrong('rows', 'cannot become', edit('X/indptr/.zarray', shape=[2**31],
+    wrong('rows', 'cannot decode to', edit('X/indptr/.zarray', shape=[2**31],
                                         chunks=[2**28]))
-    wrong('rows-none', 'cannot hold', lambda f: (
+    wrong('rows-none', 'can contain', lambda f: (
         edit('X/indptr/.zarray', shape=[2**31], chunks=[2**28])(f),
         os.remove(f + '/X/indptr/0')))
-    wrong('dense-rows', 'cannot hold', lambda f: (
+    wrong('dense-rows', 'can contain', lambda f: (
         shutil.rmtree(f + '/X'), zarr.open(f).create(
             'X', shape=(2**40, 3), chunks=(2**25, 3), dtype='f4')))
-    wrong('chunks', 'its chunks is not as zarr has it (there is a list of 2)',
+    wrong('chunks', 'invalid chunks in the metadata (found a list of 2)',
           edit(d, chunks=[8, 8]))
-    wrong('chunks-none', 'its chunk shape', edit(d, chunks=[0]))
+    wrong('chunks-none', 'the chunk shape contains', edit(d, chunks=[0]))
     wrong('chunks-big', '4 GiB', edit(d, chunks=[2**31]))
-    wrong('chunks-long', 'cannot become', edit(d, chunks=[2**27]))
+    wrong('chunks-long', 'cannot decode to', edit(d, chunks=[2**27]))
     wrong('type', '<c8', edit(d, dtype='<c8'))
     wrong('type-list', 'structures', edit(d, dtype=[['a', '<f4']]))
     wrong('codec', 'bz2', edit(d, compressor={'id': 'bz2', 'level': 1}))
@@ -1003,7 +1004,7 @@ def make_wrong():
     wrong('codec-none', 'codec', edit(d, compressor={}))
     wrong('filter', 'delta', edit(d, filters=[{'id': 'delta',
                                                'dtype': '<f4'}]))
-    wrong('fill', "fill_value is not as zarr has it (there is 'black')",
+    wrong('fill', "invalid fill_value in the metadata (found 'black')",
           edit(d, fill_value='black'))
     wrong('separator', 'dimension_separator', edit(
         d, dimension_separator='-'))
@@ -1014,16 +1015,16 @@ def make_wrong():
         f + '/X/data/1', 20))
     wrong('chunk-empty', 'unpack', write('X/data/1', b''))
     wrong('chunk-other', 'unpack', write('X/data/1', b'x' * 40))
-    wrong('chunk-short', 'another size', write(
+    wrong('chunk-short', 'unexpected size', write(
         'X/data/1', numcodecs.GZip().encode(b'x' * 16)))
     wrong('starts', 'unpack', write('X/indptr/0', b'x' * 40))
     wrong('kind', 'not a matrix', edit('X/.zattrs', **{
         'encoding-type': 'dict'}))
-    wrong('no-shape', 'its shape', edit('X/.zattrs', shape=[6]))
-    wrong('no-data', 'no object data', lambda f: shutil.rmtree(
+    wrong('no-shape', 'no shape attribute', edit('X/.zattrs', shape=[6]))
+    wrong('no-data', "no object 'data'", lambda f: shutil.rmtree(
         f + '/X/data'))
     wrong('no-X', 'no such matrix', lambda f: shutil.rmtree(f + '/X'))
-    wrong('group', 'a group where', lambda f: (
+    wrong('group', 'a group; expected', lambda f: (
         shutil.rmtree(f + '/X/data'), os.mkdir(f + '/X/data'),
         write('X/data/.zgroup', b'{"zarr_format": 2}')(f)))
     wrong('gene', 'refers to gene 77', write(
@@ -1033,14 +1034,14 @@ def make_wrong():
     refuse('bad.zarr.zip', 'zip')
     with zipfile.ZipFile(path('other.zarr.zip'), 'w') as z:
         z.writestr('readme', 'nothing')
-    refuse('other.zarr.zip', 'no zarr store')
+    refuse('other.zarr.zip', 'does not contain a zarr store')
     os.makedirs(path('hollow.zarr'))
     mf.put('hollow.zarr/readme', b'nothing')
     refuse('hollow.zarr', 'no samples')
 
 
 def make_wrong_blocks():
-    """Bytes of a chunk of several blocks: its header, where blocks begin."""
+    """Damages the header or block offsets of a chunk of several blocks."""
     m = sp.csr_matrix(np.ones((200, 200), 'f4'))
     for name, at, value in (
             ('version', 0, b'\x09'), ('flags', 2, b'\xe1'),
@@ -1098,7 +1099,7 @@ def make_wrong_v3():
           v3=True)
     wrong('v3-location', 'index_location', codecs(
         ('sharding_indexed', dict(inner, index_location='middle'))), v3=True)
-    wrong('v3-index', 'index of its shards', codecs(
+    wrong('v3-index', 'shard index is encoded', codecs(
         ('sharding_indexed', dict(inner, index_codecs=[
             {'name': 'gzip'}]))), v3=True)
     wrong('v3-transformers', 'transformers', edit(
@@ -1205,7 +1206,7 @@ def make_archive(folder):
 
 
 def seeds(to):
-    """Small stores as fuzz_zarr takes them."""
+    """Small stores as input for fuzz_zarr."""
     import tempfile
     os.makedirs(to, exist_ok=True)
     with tempfile.TemporaryDirectory() as mf.out:

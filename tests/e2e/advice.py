@@ -68,7 +68,7 @@ def commands():
         check(p.returncode == 0, f"{name} --help: exit {p.returncode}")
         return p.stdout
     out = {"": help_of("")}
-    for name in re.findall(r"^  (\w+) {2,}", out[""], re.M):
+    for name in re.findall(r"^  ([a-z]\w*) {2,}", out[""], re.M):
         out[name] = help_of(name)
         for below in re.findall(rf"^  ({name} [\w-]+) {{2,}}", out[name],
                                 re.M):
@@ -171,6 +171,10 @@ def smaller(example):
         example += " storage.storage_root=made"
     if "penstock convert" in example:
         example += " --force"
+    if "penstock simulate data/" in example:
+        example += " seconds=1"
+        if "storage=" not in example:  # what was just made may be in memory
+            example += " storage=1GB/s,1ms"
     if "penstock tune" in example:
         example += " --dry-run"
     return example
@@ -335,7 +339,7 @@ def test_proposals_help(tmp):
              "load one.npy sampler.chunk=4 sampler=block"),
             ("load one.npy nonsense=4", 2, "`penstock load --help`",
              "load --help"),
-            ("convert npydir out.pen", 2, "which has no cells", "formats h5ad"),
+            ("convert npydir out.pen", 2, "has no cells", "formats h5ad"),
             ("convert cells d.pen join=inner to.rowz=4", 2, "'to.rows'",
              "convert cells d.pen join=inner to.rows=4"),
             ("run resnet50", 2, "resnet50_h100, resnet50_small",

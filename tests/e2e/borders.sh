@@ -1,7 +1,7 @@
 #!/bin/bash
-# run, capacity and dlio_benchmark where it is narrow: argument shapes of DLIO,
-# searches that end at once, plans of nothing, output that cannot be written,
-# a run that is interrupted.
+# Edge cases of run, capacity and dlio_benchmark: argument forms of DLIO,
+# searches that end immediately, empty plans, output that cannot be written, an
+# interrupted run.
 set -euo pipefail
 penstock=${PENSTOCK:?the command}
 dir=$(mktemp -d)
@@ -15,7 +15,7 @@ fail() {
 	exit 1
 }
 
-# expect CODE TEXT COMMAND...: that exit code, and TEXT on stdout or stderr
+# expect CODE TEXT COMMAND...: expects the exit code, and TEXT in the output
 expect() {
 	local want=$1 text=$2 code=0
 	shift 2
@@ -42,7 +42,7 @@ done
 /usr/bin/python3 -c '
 import yaml
 assert yaml.safe_load(open("out"))["workload"]["reader"]["batch_size"] == 3'
-expect 2 "no flag '--wat'" $dlio --wat
+expect 2 "unknown flag '--wat'" $dlio --wat
 expect 2 "needs DIR" $dlio workload=mine --config-dir
 expect 0 "3" $dlio workload=mine --config-dir=cf \
 	++workload.workflow.query=reader.batch_size
@@ -58,12 +58,12 @@ search() {
 		$small "$@"
 }
 search 0 "not tried: --max" --max 1 metric.au=0.0001
-search 0 "no full step for more" metric.au=0.0001
+search 0 "too small for more" metric.au=0.0001
 grep -qE "feed 6 " out || fail "24 files, batches of 4: six can be tried"
 search 0 "cannot feed one" loader.store=fault loader.store.delay=20ms
 search 2 "fewer than one batch" reader.batch_size=25
-search 2 "not even one" loader.memory=1
-search 2 "compute nothing" train.computation_time=0
+search 2 "even one" loader.memory=1
+search 2 "computing time is 0" train.computation_time=0
 search 2 "--seconds" --seconds inf
 search 2 "--max" --max 1e9
 search 0 "feed 2 " --max 2 metric.au=0.0001 dataset.keep_files=false
@@ -71,10 +71,10 @@ search 0 "feed 2 " --max 2 metric.au=0.0001 dataset.keep_files=false
 # plans
 run=("$penstock" run default_small)
 plan=("${run[@]}" --dry-run)
-expect 2 "has only 0 samples, less than a batch" "${plan[@]}" \
+expect 2 "only 0 samples, less than a batch" "${plan[@]}" \
 	dataset.num_files_train=0
 expect 2 "for 16 steps but 17 wanted" "${plan[@]}" train.total_training_steps=17
-expect 4 "are free there" "${plan[@]}" dataset.num_files_train=10k \
+expect 4 "is free on" "${plan[@]}" dataset.num_files_train=10k \
 	dataset.record_length_bytes=1TB
 expect 0 "to be read" "${plan[@]}" dataset.num_files_train=10k \
 	dataset.record_length_bytes=1TB workflow.generate_data=false
@@ -95,10 +95,10 @@ expect 0 "No checkpoint is written" "${run[@]}" "${saving[@]}" \
 	checkpoint.checkpoint_after_epoch=2
 expect 0 "No checkpoint is written" "${plan[@]}" "${saving[@]}" \
 	checkpoint.steps_between_checkpoints=17
-expect 0 "Nothing is evaluated" "${plan[@]}" dataset.num_files_eval=0
-expect 0 "All steps count (16)" "${plan[@]}" \
+expect 0 "No evaluation is run" "${plan[@]}" dataset.num_files_eval=0
+expect 0 "leave none of 16 steps" "${plan[@]}" \
 	output.metric.exclude_start_steps=16
-expect 0 "All checkpoints do not fit" "${plan[@]}" "${saving[@]}" \
+expect 0 "not all checkpoints fit" "${plan[@]}" "${saving[@]}" \
 	model.model_size_bytes=100TB
 
 # output
@@ -111,7 +111,7 @@ for cmd in "run default_small train.epochs=1" workloads --help; do
 	grep -q "No space left" err || fail "$cmd > /dev/full: says nothing"
 done
 
-# interrupted: the partial result, and the signal's code
+# interrupted: a partial result, and the exit code of the signal
 code=0
 "${run[@]}" train.epochs=1000000 --json >out 2>err &
 until grep -q "Ending epoch 1 " runs/default/*/dlio.log 2>/dev/null &&

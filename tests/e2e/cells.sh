@@ -1,7 +1,7 @@
 #!/bin/bash
-# Single cells from `penstock gen`: what anndata finds in them, the same bytes
-# for the same seed, files that share genes, and nothing under the final name
-# when it went wrong.
+# Single cells from `penstock gen`: anndata reads them back, the same seed gives
+# the same bytes, files share genes, and a failure leaves nothing under the final
+# name.
 set -euo pipefail
 penstock=${PENSTOCK:?the command}
 python=/usr/bin/python3
@@ -21,7 +21,7 @@ skip() {
 	exit 77
 }
 
-# expect CODE TEXT ARGS: the exit code, and one line that has the text
+# expect CODE TEXT ARGS: the exit code, and one line that contains the text
 expect() {
 	local want=$1 text=$2 code=0
 	shift 2
@@ -33,9 +33,9 @@ expect() {
 
 "$penstock" gen none.zarr samples=10 genes=50 >/dev/null || fail "gen zarr"
 "$penstock" gen a.h5ad samples=2000 genes=3000 seed=4 >/dev/null ||
-	skip "h5ad is not written in this build"
+	skip "this build does not write h5ad"
 
-# the same seed, any threads; another seed
+# the same seed with any number of threads; another seed
 "$penstock" gen b.h5ad samples=2000 genes=3000 seed=4 threads=8 >/dev/null
 "$penstock" gen c.h5ad samples=2000 genes=3000 seed=5 >/dev/null
 cmp a.h5ad b.h5ad || fail "h5ad differs with the same seed"
@@ -74,12 +74,12 @@ expect 2 "compresion" gen x.h5ad format.compresion=gzip
 expect 2 "version=3" gen x.zarr format.shard=10
 mkdir dir.zarr
 expect 2 "exists" gen dir.zarr
-expect 2 "no zarr store" gen dir.zarr --force
+expect 2 "not a zarr store" gen dir.zarr --force
 touch file
 expect 4 "file" gen file/x.h5ad
 [ -z "$(find . -name 'x.*')" ] || fail "left behind: $(find . -name 'x.*')"
 "$penstock" gen ./none.zarr/ samples=20 genes=50 --force >/dev/null ||
-	fail "a zarr store is not replaced"
+	fail "a zarr store was not replaced"
 
 # Ctrl-C
 set -m
@@ -98,7 +98,7 @@ for f in big.h5ad big.zarr; do
 	[ -z "$(find . -name 'big*')" ] || fail "Ctrl-C left $(find . -name 'big*')"
 done
 
-# chunks that are gone: nothing is called good, and nothing is silent
+# missing chunks: nothing is reported as good, and every command warns
 "$penstock" gen gone.zarr samples=300 genes=200 >/dev/null
 rm gone.zarr/X/indices/0
 code=0
@@ -156,7 +156,7 @@ assert 500 < len(genes[0] & genes[1] & genes[2]) < 700
 assert genes[0] & genes[1] == genes[1] & genes[2]
 PY
 
-# a disk that fills up
+# a full disk
 mkdir full
 [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=3m none full 2>/dev/null ||
 	skip "a full disk needs root and tmpfs"
@@ -167,7 +167,7 @@ expect 4 "pace" gen full/x.zarr samples=1500
 expect 4 "pace" gen full/x.zarr samples=1500 format.version=3 format.shard=1M
 [ -z "$(ls -A full)" ] || fail "left on a full disk: $(ls -A full)"
 
-# whatever is the last page that is missing, the last of all included
+# with one page less each time
 every_size() {
 	local pages
 	"$penstock" "$@" >/dev/null

@@ -1,6 +1,6 @@
 #!/bin/bash
-# .ci/run and scripts/fresh where no fresh Debian can be made, as by a user who
-# is not root: the tests run in place, and the last lines say why.
+# .ci/run and scripts/fresh where a fresh Debian cannot be created, for example
+# without root: the tests run on this machine, and the last lines say why.
 set -euo pipefail
 source=${SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 dir=$(mktemp -d)
@@ -22,7 +22,7 @@ fail() {
 	exit 1
 }
 
-# runs CODE COMMAND...: that exit code; what was printed is in out
+# runs CODE COMMAND...: expects the exit code; the output is in out
 runs() {
 	local want=$1 code=0
 	shift
@@ -33,16 +33,16 @@ runs() {
 runs 77 scripts/fresh trixie demo
 grep -q 'debootstrap and chroot need root' out || fail "no reason"
 runs 2 scripts/fresh bookworm nothing
-grep -q "no step 'nothing'; there are demo test user plain mpi" out ||
+grep -q "unknown step 'nothing'; the steps are demo test user plain mpi" out ||
 	fail "steps"
-for code in 0 2; do # make's own code for a command that failed is 2
+for code in 0 2; do # make exits with 2 if a command failed
 	printf '#!/bin/sh\necho 4 passed, %s failed, 0 skipped\nexit %s\n' \
 		$code $code >tests
 	chmod 755 tests
 	runs $code .ci/run
 	tail -n 4 out | grep -qx "4 passed, $code failed, 0 skipped" ||
 		fail "the counts are not near the end"
-	tail -n 2 out | grep -q 'not a fresh Debian.*need root' ||
+	tail -n 2 out | grep -q 'Not a fresh Debian.*need root' ||
 		fail "the last lines do not say that it ran in place"
 done
 echo "ci: ok"

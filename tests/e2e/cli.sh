@@ -1,6 +1,6 @@
 #!/bin/bash
-# The command itself: help of everything, JSON that is JSON, man page and
-# completion that parse, exit codes, and Ctrl-C.
+# The command itself: help of everything, JSON that is JSON, a man page that
+# parses, exit codes, and Ctrl-C.
 set -euo pipefail
 penstock=${PENSTOCK:?the command}
 python=/usr/bin/python3
@@ -37,7 +37,7 @@ for c in $commands; do
 	"$penstock" help "$c" | cmp -s - out || fail "help $c differs"
 done
 
-# man page and completion
+# man page
 "$penstock" --man >penstock.1
 [ "$(wc -l <penstock.1)" -gt 50 ] || fail "--man is short"
 if command -v man >/dev/null; then
@@ -47,15 +47,55 @@ if command -v man >/dev/null; then
 else
 	skipped="man is not installed"
 fi
-"$penstock" --completion >complete.bash
-bash -n complete.bash || fail "--completion is no bash"
-bash -c '
-	. ./complete.bash
-	complete -p penstock >/dev/null || exit 1
-	f=$(complete -p penstock | sed "s/.*-F \([^ ]*\).*/\1/")
-	COMP_WORDS=(penstock lo) COMP_CWORD=1 COMP_LINE="penstock lo" COMP_POINT=11
-	"$f" penstock lo penstock
-	[ "${COMPREPLY[0]%% }" = load ]' || fail "completion of 'lo'"
+# exit codes: the same in the help and in the man page
+for code in 0 1 2 3 4 5 130; do
+	grep -qE "^ +$code  [a-z]" help || fail "--help has no exit code $code"
+	grep -qF "\\fB$code\\fR" penstock.1 || fail "no exit code $code in man"
+done
+
+# errors by number
+"$penstock" explain >list || fail "explain"
+grep -q '^P101: ' list || fail "explain lists no P101"
+for number in P101 p101 101; do
+	"$penstock" explain $number >out || fail "explain $number"
+	grep -q '^P101: ' out && [ "$(wc -l <out)" -ge 3 ] ||
+		fail "explain $number: $(cat out)"
+	[ "$(awk 'length > 80' out | wc -l)" = 0 ] || fail "explain is wide"
+done
+code=0
+"$penstock" explain P10x 2>err || code=$?
+[ $code = 2 ] && grep -q "did you mean 'P10" err || fail "explain P10x: $code"
+
+# with --json an error is a document, too, and the only one
+error() {
+	local number=$1 want=$2 code=0
+	shift 2
+	"$penstock" "$@" >out 2>err || code=$?
+	[ $code = "$want" ] || fail "$*: exit $code"
+	grep -qF "[$number]" err || fail "$*: $(cat err)"
+	"$python" -c '
+import json, sys
+d = json.load(open("out"))
+e = d["error"]
+assert d["schema"] == "penstock.error/1", d
+assert e["code"] == sys.argv[1] and e["exit"] == int(sys.argv[2]), e
+where = e["where"] + ": " if e["where"] else ""
+line = "penstock: " + where + e["message"] + " [" + e["code"] + "]\n"
+assert open("err").read() == line, (line, open("err").read())
+' "$number" "$want" || fail "$*: $(cat out)"
+}
+error P101 4 load nowhere --json
+error P101 4 inspect nowhere --json
+error P101 4 verify --json nowhere
+error P001 2 load . --json --jsn
+error P001 2 inspect . bach_size=3 --json
+error P004 2 run --json
+error P004 2 capacity --json
+error P001 2 doctor x=1 --json
+error P004 2 compare --json
+error P004 2 tune --json
+error P004 2 simulate --json
+error P101 4 bench prefetch nowhere --json
 
 # the machine: every finding has a verdict, and what is to be changed a reason
 "$penstock" doctor . --json >doctor.json || fail "doctor"
@@ -109,8 +149,9 @@ done
 mkdir 'a"b\c'
 cp d/*_of_64.npy 'a"b\c/'
 "$penstock" load ./'a"b\c' --json | json || fail "JSON of an odd name"
-"$penstock" load d on_error=skip store=fault store.fail_every=5 --json |
-	json || fail "JSON with errors"
+"$penstock" load d on_error=skip store=fault store.fail_every=5 --json >out
+json <out || fail "JSON with errors"
+[ "$(grep -c '"code": *"P40' out)" -ge 1 ] || fail "errors have no code"
 
 # Ctrl-C: figures so far, marked as such; it is running once it has read
 interrupt() {

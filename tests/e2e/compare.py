@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""compare: results of real runs against copies of them that were altered."""
+"""compare: results of real runs compared with modified copies."""
 import json
 import os
 import subprocess
@@ -105,7 +105,7 @@ def test_errors(tmp):
 
 
 def test_rows(tmp):
-    """Rows that say they delivered something else have no rate here, too."""
+    """Rows with wrong content have no rate."""
     os.chdir(tmp)
     for name, factor in (("a", 1), ("b", 1.3)):
         with open(f"{name}.jsonl", "w", encoding="utf-8") as f:
@@ -127,7 +127,7 @@ def test_rows(tmp):
 
 
 def test_few(tmp):
-    """A rule that cannot be held against anything says so."""
+    """A rule that cannot be checked is reported."""
     os.chdir(tmp)
     run("gen", "d", "files=20", "shape=8")
     doc = json.loads(run("load", "d", "epochs=1", "--json"))

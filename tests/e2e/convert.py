@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """convert against anndata: h5ad and zarr to packed and back, value by value;
-shuffled, joined and filtered; and nothing left behind when it fails."""
+shuffled, joined and filtered; and failures leave no files."""
 import json
 import os
 import resource
@@ -80,7 +80,7 @@ def make(path, n=500, genes=300, seed=1, dtype="f4", dense=False,
 
 
 def same(a, b, what, order=None, genes=None):
-    """All of a, those of its rows and genes if some are given, is in b."""
+    """b contains a, restricted to rows and genes if these are given."""
     try:
         x, y, obs, var = a.X, b.X, a.obs, a.var
         if order is not None:
@@ -166,7 +166,7 @@ def test_shuffle(tmp):
         check(sorted(seen[name]) == list(range(3000)),
               f"{name}: is no permutation")
         same(a, b, f"shuffled {name}", order=seen[name])
-        # far from where it was: a third of n on average
+        # far from its old position: a third of n on average
         moved = np.abs(np.array(seen[name]) - np.arange(3000)).mean()
         check(800 < moved < 1200, f"{name}: moved by {moved}")
     check(seen["1"] == seen["1m"], "the order depends on memory")
@@ -178,7 +178,7 @@ def test_shuffle(tmp):
 
 
 def make_full(path, n=700, genes=60, seed=5, **more):
-    """All that an AnnData can have."""
+    """An AnnData with all kinds of members."""
     rng = np.random.default_rng(seed)
     obs = pd.DataFrame({f"n{i}": rng.integers(0, 99, n) for i in range(80)},
                        index=[f"c{i}" for i in range(n)])
@@ -226,7 +226,7 @@ def test_all_of_it(tmp):
         a = make_full(f"{tmp}/{src}")
         p = src.replace(".", "-") + ".pen"
         out, _ = run(src, p, "to.source=", cwd=tmp)
-        check("left out" not in out, f"{src}: {out}")
+        check("omitted" not in out, f"{src}: {out}")
         for back in "b.h5ad", "b.zarr":
             run(p, back, "--force", cwd=tmp)
             read = anndata.read_zarr if back[2] == "z" else anndata.read_h5ad
@@ -241,7 +241,7 @@ def test_all_of_it(tmp):
     run("s.pen", "s.h5ad", cwd=tmp)
     b = anndata.read_h5ad(f"{tmp}/s.h5ad")
     same_full(a, b, "shuffled", order=order_of(a, b))
-    # several files: what all have comes along, by what it means
+    # several files: shared members are copied, codes by their labels
     make_full(f"{tmp}/two.h5ad", seed=6, other=np.ones((700, 60)))
     out, _ = run("a.h5ad", "two.h5ad", "both.h5ad", "filter=with,comma:true",
                  "--json", cwd=tmp)
@@ -276,7 +276,7 @@ def test_left_out(tmp):
         check(sorted(left.pop("raw"))[:2] == ["X", "var"], f"{src}: {left}")
         check(left == want, f"{src}: {left}")
     out, _ = run("a.h5ad", "x.pen", "--force", cwd=tmp)
-    check(out.count("left out:") == 7 and "left out: uns (log)" in out, out)
+    check(out.count("omitted:") == 7 and "omitted: uns (log)" in out, out)
     out, _ = run("a.h5ad", "y.pen", "matrix=layers/counts", "obs=maybe", "var=",
                  "--json", cwd=tmp)
     left = {x["kind"]: x["names"] for x in json.loads(out)["left_out"]}
@@ -398,9 +398,9 @@ def test_itself(tmp):
                      ("a.h5ad", "d/c.h5ad"), ("d/c.h5ad", "a.h5ad"),
                      ("a.zarr", "./a.zarr/"), ("a.zarr", "d/../a.zarr")):
         _, err = run(src, dst, "--force", cwd=tmp, code=1)
-        check("is what is read" in err, err)
+        check("this is the source" in err, err)
     _, err = run("a.zarr", "a.zarr/X/x.pen", cwd=tmp, code=1)
-    check("inside of a zarr store" in err, err)
+    check("inside a zarr store" in err, err)
     same(a, anndata.read_h5ad(f"{tmp}/a.h5ad"), "source left as it was")
     same(a, anndata.read_zarr(f"{tmp}/a.zarr"), "source left as it was")
 
@@ -433,12 +433,12 @@ def test_full_disk(tmp):
     for args in (("x.pen",), ("x.pen", "shuffle=true", "memory=1M"),
                  ("x.h5ad",), ("x.h5ad", "to.compression=gzip")):
         _, err = run("a.h5ad", *args, cwd=tmp, code=1, preexec_fn=small)
-        check("cannot be written" in err, err)
+        check("cannot write" in err, err)
         nothing(tmp, "x.", "full disk")
 
 
 def interrupt(tmp, sig, *args):
-    """Once there is something under another name, it is interrupted."""
+    """Interrupts it once the temporary file exists."""
     with subprocess.Popen([PENSTOCK, "convert", "a.h5ad", "x.pen", *args],
                           cwd=tmp, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as p:
@@ -461,7 +461,7 @@ def test_interrupted(tmp):
         check(not os.path.exists(f"{tmp}/x.pen"), "kill -9 left a file")
         check(any(f.startswith("x.pen.") for f in os.listdir(tmp)),
               "kill -9 came too late")
-        # the next one clears up
+        # the next run cleans up
         run("a.h5ad", "x.pen", "--no-verify", cwd=tmp)
         nothing(tmp, "x.pen.", "after kill -9")
         os.unlink(f"{tmp}/x.pen")

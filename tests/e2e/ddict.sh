@@ -1,12 +1,12 @@
 #!/bin/bash
 # The dictionary: the command on one machine; ranks under mpirun, in shared
 # memory, over each transport, and (as root) on two hosts that are network
-# namespaces; files of other numbers of ranks; and ranks that are killed.
+# namespaces; files saved by another number of ranks; and killed ranks.
 set -euo pipefail
 penstock=${PENSTOCK:?the command}
 build=${BUILD:?the build directory}
 ranks=$build/tests/ddict_ranks
-# what MPI keeps until the end is not ours to free
+# MPI keeps memory until the end; it is not ours to free
 export ASAN_OPTIONS=detect_leaks=0
 export PENSTOCK_MODULES=$build/src/comm
 unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
@@ -22,7 +22,7 @@ fail() {
 	exit 1
 }
 
-# one CODE ARGUMENTS...: the command ends by itself, with that exit code
+# one CODE ARGUMENTS...: the command ends on its own, with that exit code
 one() {
 	local want=$1 code=0
 	shift
@@ -67,13 +67,13 @@ command -v mpirun >/dev/null || skip "mpirun is not installed"
 [ -x "$ranks" ] || skip "built without MPI"
 [ "${SANITIZE:-}" != thread ] || skip "MPI is not built for ThreadSanitizer"
 
-# run CODE ARGUMENTS...: mpirun ends by itself, with that exit code; lost: a
-# rank was killed, and the others were either told so or ended by mpirun; any:
-# with whichever
+# run CODE ARGUMENTS...: mpirun ends on its own, with that exit code; lost: a
+# rank was killed, and the others either got an error or were ended by mpirun;
+# any: any exit code
 run() {
 	local want=$1 code=0
 	shift
-	timeout -k 5 600 mpirun --allow-run-as-root --oversubscribe \
+	timeout -k 5 600 "$(dirname "$0")/../mpirun" \
 		--bind-to none "$@" >"$dir/out" 2>"$dir/err" </dev/null ||
 		code=$?
 	[ $code != 124 ] || fail "$*: hangs"
@@ -84,7 +84,7 @@ run() {
 	[ "$want" = "$code" ] || fail "$*: exit $code, not $want"
 }
 
-# all TRANSPORT N ARGUMENTS...: N ranks do everything, and say how
+# all TRANSPORT N ARGUMENTS...: N ranks run all checks and print the transport
 all() {
 	local transport=$1 n=$2
 	shift 2
@@ -102,9 +102,9 @@ all tcp 3 "$ranks" all share=false transport=tcp
 all mpi 2 "$ranks" all share=false transport=mpi
 all '(tcp|mpi)' 4 "$ranks" all share=false width=2
 run 2 -n 3 "$ranks" all width=2
-grep -q '2 does not divide 3 ranks' "$dir/err" || fail "width"
+grep -q '2 does not divide the number of ranks, 3' "$dir/err" || fail "width"
 run 2 -n 2 "$ranks" all share=false transport=shm
-grep -q 'use transport=auto' "$dir/err" || fail "shm"
+grep -q 'set transport=auto' "$dir/err" || fail "shm"
 
 run 0 -n 3 "$ranks" save "$dir/three"
 [ -e "$dir/three.2-of-3" ] || fail "save"
@@ -114,12 +114,12 @@ run 0 -n 1 "$ranks" load "$dir/three" memory=16MiB
 run 0 -n 3 "$ranks" load "$dir/three" writable=true memory=16MiB
 run 0 -n 2 "$ranks" save "$dir/three"
 run 2 -n 1 "$ranks" load "$dir/three" memory=16MiB
-grep -q 'remove the files' "$dir/err" || fail "two sets of files"
+grep -q 'remove the older set of files' "$dir/err" || fail "two sets of files"
 rm "$dir"/three.?-of-2
 mv "$dir/three.0-of-3" "$dir/zero"
 cp "$dir/three.1-of-3" "$dir/three.0-of-3"
 run 2 -n 3 "$ranks" load "$dir/three" memory=16MiB
-grep -q 'holds shard 1 of 3' "$dir/err" || fail "files mixed up"
+grep -q 'contains shard 1 of 3' "$dir/err" || fail "files mixed up"
 mv "$dir/zero" "$dir/three.0-of-3"
 run 0 -n 2 "$ranks" fork
 rm "$dir/three.1-of-3"
@@ -131,8 +131,8 @@ grep -q 'loaded 600 keys, 614 kB' "$dir/out" || fail "load on two"
 run 0 -n 2 "$penstock" ddict bench "${small[@]}" share=false
 grep -q '2 ranks' "$dir/out" || fail "bench on two"
 
-# A rank that dies takes the job with it, whatever the others do; mpirun asks
-# them to end, and does not wait for that.
+# A rank that dies ends the job, whatever the others do; mpirun asks them to
+# end, and does not wait for that.
 at_once=(--mca odls_base_sigkill_timeout 0)
 for what in put get barrier; do
 	run lost "${at_once[@]}" -n 3 "$ranks" kill $what
@@ -140,7 +140,7 @@ for what in put get barrier; do
 		transport=tcp
 done
 run lost "${at_once[@]}" -n 3 "$ranks" kill put share=false transport=mpi
-# nor does anybody wait where mpirun lets the others live
+# nor does a rank wait forever if mpirun does not end the others
 run any --enable-recovery -n 3 "$ranks" kill barrier
 [ "$(grep -o 'told: ranks: rank [0-9] has ended' "$dir/err" | wc -l)" = 2 ] &&
 	grep -q 'told: ranks: rank 2 ' "$dir/err" ||
@@ -149,13 +149,13 @@ for transport in tcp mpi; do
 	run any --enable-recovery -n 3 "$ranks" kill get share=false \
 		transport=$transport
 	# who is told first ends, and the other may be told of that
-	[ "$(grep -oE 'told: rank [0-9] .[^)]*.: (has ended|is lost)' \
+	[ "$(grep -oE 'told: rank [0-9] .[^)]*.: (its process has ended|connection lost)' \
 		"$dir/err" | wc -l)" = 2 ] && grep -q 'told: rank 2 ' \
 		"$dir/err" || fail "killed in get, $transport: not told"
 done
 
 hosts_up 2>"$dir/err" || skip "two hosts need root and network namespaces"
-all 'shared memory on a machine, between them (tcp|mpi)' 4 "${hosts[@]}" \
+all 'shared memory on a machine, between machines (tcp|mpi)' 4 "${hosts[@]}" \
 	"$ranks" all
 all 'shared memory on a machine' 4 "${hosts[@]}" "$ranks" all width=2
 run lost "${at_once[@]}" "${hosts[@]}" -n 4 "$ranks" kill get transport=tcp

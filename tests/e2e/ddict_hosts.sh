@@ -1,6 +1,6 @@
 #!/bin/bash
-# Ranks that are hard on a dictionary: large values, many requests ahead, all at
-# the same keys; as if each were a host of its own, and (as root) on two hosts
+# A dictionary under stress: large values, many requests ahead, all ranks using
+# the same keys; with each rank as a host of its own, and (as root) on two hosts
 # that are network namespaces, where the command is measured, too.
 set -euo pipefail
 build=${BUILD:?the build directory}
@@ -13,7 +13,7 @@ skip() {
 command -v mpirun >/dev/null || skip "mpirun is not installed"
 [ -x "$ranks" ] || skip "built without MPI"
 [ "${SANITIZE:-}" != thread ] || skip "MPI is not built for ThreadSanitizer"
-# what MPI keeps until the end is not ours to free
+# MPI keeps memory until the end; it is not ours to free
 export ASAN_OPTIONS=detect_leaks=0
 export PENSTOCK_MODULES=$build/src/comm
 unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
@@ -28,18 +28,18 @@ fail() {
 	exit 1
 }
 
-# run CODE ARGUMENTS...: mpirun ends by itself, with that exit code
+# run CODE ARGUMENTS...: mpirun ends on its own, with that exit code
 run() {
 	local want=$1 code=0
 	shift
-	timeout -k 5 600 mpirun --allow-run-as-root --oversubscribe \
+	timeout -k 5 600 "$(dirname "$0")/../mpirun" \
 		--bind-to none "$@" >"$dir/out" 2>"$dir/err" </dev/null ||
 		code=$?
 	[ $code != 124 ] || fail "$*: hangs"
 	[ "$want" = "$code" ] || fail "$*: exit $code, not $want"
 }
 
-# all WAY N ARGUMENTS...: N ranks do everything; which way they went
+# all WAY N ARGUMENTS...: N ranks run all checks over this transport
 all() {
 	local way=$1 n=$2
 	shift 2
@@ -55,11 +55,11 @@ done
 
 hosts_up 2>"$dir/err" || skip "two hosts need root and network namespaces"
 for t in tcp mpi; do
-	all "between them $t" 4 "${hosts[@]}" "$ranks" $small transport=$t
+	all "between machines $t" 4 "${hosts[@]}" "$ranks" $small transport=$t
 done
 all 'tcp\|mpi' 2 "${hosts[@]}" --map-by node "$ranks" $small
 
-# what users see, as programs read it
+# the JSON output of the command
 run 0 "${hosts[@]}" -n 4 "$penstock" ddict bench values=20k time=20ms \
 	memory=64MiB --json
 python3 - "$dir/out" <<'PY' || fail "bench between two hosts"
@@ -72,7 +72,7 @@ assert sum(s["keys"] for s in r["shards"]) == r["values"] == 20000, r
 assert all(w["values_per_second"] > 0 for w in r["ways"]), r
 assert sum(s["served"] for s in r["shards"]) > 0, r
 PY
-# BENCH=1 BUILD=build/release tests/e2e/ddict_hosts.sh: for who wants to know
+# BENCH=1 BUILD=build/release tests/e2e/ddict_hosts.sh: prints figures
 if [ -n "${BENCH:-}" ]; then
 	run 0 "${hosts[@]}" --map-by node -n 2 "$penstock" ddict bench
 	cat "$dir/out"

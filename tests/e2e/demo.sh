@@ -1,6 +1,6 @@
 #!/bin/bash
-# What `make demo` runs: ends with a page, the path of the command, and
-# commands to try next, which work as they are printed.
+# `make demo` ends with a page, the path of the command, and commands to try
+# next, which work as printed.
 set -euo pipefail
 penstock=${PENSTOCK:?the command}
 source=${SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -16,9 +16,9 @@ fail() {
 
 "$source/scripts/demo" "$dir/demo" >"$dir/out" 2>&1 || fail "demo"
 grep -q '"schema"' "$dir/demo/result.json" || fail "result.json"
-page=$(sed -n 's/^The page:  *\(.*\) (.*/\1/p' "$dir/out")
+page=$(sed -n 's/^Report:  *\(.*\) (.*/\1/p' "$dir/out")
 grep -q '<svg' "$page" || fail "the page '$page'"
-[ "$(sed -n 's/^The command:  *//p' "$dir/out")" = "$(realpath "$penstock")" ] ||
+[ "$(sed -n 's/^Command:  *//p' "$dir/out")" = "$(realpath "$penstock")" ] ||
 	fail "the path of the command"
 [ ! -e "$dir/demo/data" ] || fail "the data is left"
 
@@ -29,12 +29,12 @@ cd "$dir"
 penstock gen DATA files=20 shape=8 >/dev/null
 n=0
 while IFS= read -r line; do
-	# what it is for comes after three blanks
+	# the description follows three blanks
 	command=${line%%   *}
 	# shellcheck disable=SC2086 # words
 	timeout 600 $command >ran 2>&1 </dev/null ||
 		fail "$command: exit $?: $(cat ran)"
 	n=$((n + 1))
-done < <(sed -n '/^What to try next/,$ s/^  \(penstock .*\)/\1/p' "$dir/out")
+done < <(sed -n '/^Next steps/,$ s/^  \(penstock .*\)/\1/p' "$dir/out")
 [ $n -ge 4 ] || fail "$n commands to try"
 echo "demo: ok"

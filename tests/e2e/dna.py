@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """bench dna: every variant trains over all sequences, delivers the same, and has
-all columns; wrong arguments are told in one line."""
+all columns; wrong arguments are reported in one line."""
 import json
 import os
 import subprocess
@@ -38,12 +38,12 @@ def test_grid(tmp):
     for group in {r["group"] for r in rows}:
         check(len({r["content_sum"] for r in rows if r["group"] == group}) == 1,
               f"{group}: variants differ")
-    for word in ("dictionary", "vocabulary", "an epoch", "overall"):
+    for word in ("dictionary", "vocabulary", "epoch", "overall"):
         check(word in out, f"no '{word}' in the table")
     subprocess.run([PENSTOCK, "report", "dna.jsonl", "-o", "dna.html", "--csv",
                     "dna.csv"], check=True, stdout=subprocess.DEVNULL)
     with open("dna.html", encoding="utf-8") as f:
-        check("Time of an epoch" in f.read(), "a chart")
+        check("Time per epoch" in f.read(), "a chart")
     check(os.listdir(tmp) and not [n for n in os.listdir(tmp)
                                    if n.endswith(".txt")], "files left")
 
@@ -58,7 +58,8 @@ def test_errors(tmp):
     os.chdir(tmp)
     for args in (["--sizes", "1"], ["--sizes", "x"], ["--workers", "0"],
                  ["--kinds", "cat"], ["some.txt"], ["threads=2"],
-                 ["epochs=0"]):
+                 ["epochs=0"], ["--samples", "5"], ["--shape", "4"],
+                 ["--dtype", "int8"], ["--cold"], ["-n", "3"]):
         err = run(*args, code=2)
         check(err.count("\n") == 1, err)
     p = subprocess.run([PENSTOCK, "bench", "dna", "--sizes", "20kB",

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""Runs of the emulator from end to end: what is left behind, what the figures
-must be, and what happens when things go wrong."""
+"""Runs of the emulator from end to end: output files, figures and failures."""
 import glob
 import hashlib
 import json
@@ -34,7 +33,7 @@ def result(where):
 
 
 def digest(where):
-    """Names and content of all files below."""
+    """Names and content of all files below a directory."""
     h = hashlib.sha256()
     for path in sorted(glob.glob(f"{where}/**/*", recursive=True)):
         if os.path.isfile(path):
@@ -88,8 +87,8 @@ def metrics(where):
 
 
 def test_sizes(tmp):
-    """DLIO's keys count records as they are configured, whatever is left of
-    them after the resize; what was read stands next to it."""
+    """The keys of DLIO count records as configured, regardless of the resize;
+    the bytes read are separate."""
     run("run", "default_small", *SMALL, "dataset.record_length_bytes=65536",
         "dataset.record_length_bytes_resize=1024", "output.folder=out",
         cwd=tmp)
@@ -111,14 +110,14 @@ def test_sizes(tmp):
         said = re.findall(rf"\[METRIC\] {line} \(MB/second\): ([0-9.]+)",
                           log)
         want = m[f"{key}_mean_MB_per_second"]
-        # both are rounded, each to digits of its own
+        # both are rounded, to different digits
         check(len(said) == 1 and abs(float(said[0]) - want) < 1.1e-4,
               f"{line}: {said}, not {want}")
 
 
 def test_checkpoint_names(tmp):
-    """Folders are named as DLIO names them: at the end of an epoch by the
-    step that would follow, in the middle by the last one."""
+    """Directories are named as in DLIO: at the end of an epoch after the next
+    step, within an epoch after the last one."""
     base = ["run", "default_small", *SMALL, "workflow.evaluation=false",
             "dataset.num_files_eval=0", "workflow.checkpoint=true",
             "checkpoint.checkpoint_folder=ck", "model.model_size=5000"]
@@ -140,7 +139,7 @@ def test_checkpoint_names(tmp):
 
 
 def opened(trace):
-    """Names of data files in the order they were opened, from strace."""
+    """Names of data files in the order of opening, from strace."""
     names = []
     with open(trace, encoding="utf-8", errors="replace") as f:
         for line in f:
@@ -211,7 +210,7 @@ def test_arithmetic(tmp):
 
 
 def test_generation(tmp):
-    """Killed in the middle, a second run completes it, to the same bytes."""
+    """A second run completes the data of a killed one, to the same bytes."""
     args = ["run", "default_small", "workflow.train=false",
             "dataset.num_files_train=400", "dataset.num_files_eval=0",
             "dataset.record_length_bytes=262144"]
@@ -234,7 +233,7 @@ def test_generation(tmp):
 
 
 def test_full_disk(tmp):
-    """No space: one line, nothing under a final name."""
+    """Full disk: one line, and no file with a final name."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
@@ -290,7 +289,7 @@ def test_errors(tmp):
 
 
 def test_interrupt(tmp):
-    """Ctrl-C: a valid partial result, marked so."""
+    """Ctrl-C: a valid result that is marked as partial."""
     p = subprocess.Popen([PENSTOCK, "run", "default_small", *SMALL,
                           "train.computation_time=0.2", "output.folder=out",
                           "workflow.evaluation=false", "train.epochs=50"],
@@ -309,7 +308,7 @@ def test_interrupt(tmp):
 
 
 def test_accelerators(tmp):
-    """Four in one process: each sample goes to one of them."""
+    """Four accelerators in one process: each sample goes to one of them."""
     run("run", "default_small", *SMALL, "accelerators=4",
         "reader.batch_size=1", "output.folder=out", cwd=tmp)
     for a in range(4):
@@ -323,7 +322,7 @@ def test_accelerators(tmp):
 
 
 def test_plan(tmp):
-    """--dry-run tells and does nothing."""
+    """--dry-run prints the plan and does nothing."""
     p = run("run", "unet3d_h100", "--dry-run", "--json", cwd=tmp)
     plan = json.loads(p.stdout)
     check(plan["files_train"] == 168 and plan["steps_per_epoch"] == 24, plan)

@@ -37,6 +37,9 @@ expect() {
 # wrong use
 expect 2 "did you mean 'load'" laod d
 expect 2 "batch_size" load d bach_size=3
+# of a process that the command starts: without a second "penstock: "
+expect 4 "penstock: ./gone: no such file" simulate ./gone
+expect 4 "penstock: ./gone: no such file" tune ./gone
 expect 2 "many" load d batch_size=many
 expect 2 "--json" load d --jsn
 expect 2 "needs" load d --batches
@@ -58,38 +61,38 @@ expect 2 "format.output=dense" load c.zarr format.output=csr take=4
 expect 2 "format.output=dense" load c.zarr format.output=csr cast=float16
 for option in k=3 stride=2 singles=true gap=0.25 context=2 noise=3 power=1; do
 	echo ACGT >seq.txt
-	expect 2 "does not go with format.tokens=chars" load seq.txt \
+	expect 2 "cannot be combined with format.tokens=chars" load seq.txt \
 		format=lines format.tokens=chars "format.$option"
 done
 for option in dropcache=true fadvise=random readahead=1MiB; do
 	expect 2 "store.${option%%=*}: has no effect with store.direct" \
 		load d store=posix store.direct=true "store.$option"
 done
-expect 2 "no number of batches" load d --batches 0
+expect 2 "not a number of batches" load d --batches 0
 expect 2 "sampler=shuffle" inspect d shuffle=false sampler=shuffle
 expect 2 "tail=pad" verify d drop_last=true tail=pad
-expect 2 "for a directory" gen one.npy subfolders=3
-expect 2 "for a directory" gen one.npy prefix=x
-expect 2 "of several files" gen one.zarr overlap=0.5
-expect 2 "no meaning for sequences" gen dna one.fa samples=3
+expect 2 "is a single file" gen one.npy subfolders=3
+expect 2 "is a single file" gen one.npy prefix=x
+expect 2 "on a single file" gen one.zarr overlap=0.5
+expect 2 "does not apply to sequences" gen dna one.fa samples=3
 expect 2 "without shuffle=true" convert c.zarr one.pen seed=5
 expect 2 "without shuffle=true" convert c.zarr one.pen memory=1GB
-expect 2 "name of a packed file" convert c.zarr one.pen to=zarr
+expect 2 "the suffix means packed" convert c.zarr one.pen to=zarr
 job="sample_bytes=1MB batch=4 compute=1ms"
-expect 2 "contradicts steps=" simulate $job samples=100 steps=5
+expect 2 "conflicts with steps=" simulate $job samples=100 steps=5
 expect 2 "with sync=" simulate $job steps=5 sync=1ms gradients=1GB
 expect 2 "with cache=none" simulate $job steps=5 memory=1GB
 expect 2 "without --step" bench prefetch d --busy
-expect 2 "contradicts --no-quality" bench blocks d --label x --no-quality
-expect 2 "d: is no data of sequences" vocab d -o words
-expect 2 "format.filter: 'x' is no filter" load c.zarr format.filter=x
+expect 2 "--label and --no-quality exclude each other" bench blocks d --label x --no-quality
+expect 2 "d: not sequence data" vocab d -o words
+expect 2 "format.filter: 'x' is not a filter" load c.zarr format.filter=x
 expect 2 "from 1 to" capacity unet3d_small --max 0
 [ ! -e one.npy ] && [ ! -e one.pen ] || fail "what was refused was made"
 expect 2 "sampler=shuffle" load d shuffle=false sampler=shuffle
 expect 2 "tail=pad" load d drop_last=true tail=pad
 expect 2 "store=uring" load d store=mmap queue_depth=4
-expect 2 "too few samples" load d drop_last=true batch_size=21
-expect 2 "too few samples" bench prefetch d tail=drop batch_size=21
+expect 2 "do not fill one batch" load d drop_last=true batch_size=21
+expect 2 "do not fill one batch" bench prefetch d tail=drop batch_size=21
 expect 2 "sampler.chunk" load d sampler=block sampler.chnk=4
 expect 2 "--checksum" load d decode=false --checksum
 
@@ -99,7 +102,7 @@ mkdir a
 "$penstock" gen a/label.npy samples=9 shape=2 >/dev/null
 expect 4 "did you mean 'label'" load a format=arrays format.fields=lable,width
 expect 3 "fields=lable; " load a format=arrays fields=lable
-expect 4 "has no member y.npy" load s.npz format.fields=y
+expect 4 "has no member 'y.npy'" load s.npz format.fields=y
 expect 4 "did you mean 'cell_type'" load c.zarr format.obs=cel_type
 expect 4 "did you mean 'plate'" load c.zarr format.filter=plat:x
 echo ENSG0000000000 >genes

@@ -43,6 +43,8 @@ def run(*args, code=None):
 
 def test_errors(tmp):
     os.chdir(tmp)
+    with open("file", "wb"):
+        pass
     for args in (["load", EVIL], ["load", "x", b"format=" + EVIL],
                  ["inspect", EVIL],
                  ["verify", EVIL], [EVIL], ["load", b"--" + EVIL],
@@ -51,7 +53,7 @@ def test_errors(tmp):
                  ["compare", EVIL, EVIL], ["report", EVIL], ["config", EVIL],
                  ["sweep", EVIL, "threads=1,2"], ["doctor", EVIL],
                  ["tune", EVIL, "--seconds", "1"], ["convert", EVIL, EVIL],
-                 ["gen", b"/nowhere/" + EVIL], ["bench", "blocks", EVIL],
+                 ["gen", b"file/" + EVIL], ["bench", "blocks", EVIL],
                  ["compare", "--fail-if", EVIL]):
         text = run(*args)
         check("\\x1b[2J" in text, f"{args}: not quoted: {text!r}")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""What gen says it made is what load finds, with the settings it names, for
-every format that it writes; and names that would deceive are refused."""
+"""load finds what gen reports, with the settings that gen prints, for every
+format that it writes; misleading names are refused."""
 import json
 import os
 import subprocess
@@ -22,7 +22,7 @@ def run(*args, cwd, code=0):
 
 
 def formats(tmp):
-    """Names of the formats that are written, of arrays and of cells."""
+    """Names of the formats that can be written, of arrays and of cells."""
     arrays, cells = [], []
     for f in json.loads(run("formats", "--json", cwd=tmp).stdout):
         if not f.get("writes") or f["name"] in ("lines", "fasta", "fastq"):
@@ -38,8 +38,8 @@ def loaded(tmp, path, settings):
 
 
 def found(tmp, path, *args):
-    """Makes it; checks that the line and the result say the same, and that a
-    loader finds that many. Returns what was found of the data."""
+    """Generates data; checks that the line and the result agree and that a
+    loader finds as many samples. Returns what inspect reports."""
     made = json.loads(run("gen", path, *args, "--json", cwd=tmp).stdout)
     line = run("gen", path, *args, "--force", cwd=tmp).stdout
     hint = made["load_with"]
@@ -98,21 +98,21 @@ def test_sequences(tmp):
 
 
 def test_names(tmp):
-    """Names that say something else than what would be made."""
+    """Names that contradict the format."""
     for name in ("shards.tar", "x.tar.gz", "x.parquet", "x.npy.gz", "x.lmdb",
                  "x.safetensors", "x.txt"):
         p = run("gen", name, "samples=3", cwd=tmp, code=2)
-        check("not written here" in p.stderr, p.stderr)
+        check("cannot write" in p.stderr, p.stderr)
     p = run("gen", "dna", "x.tar", cwd=tmp, code=2)
-    check("not written here" in p.stderr, p.stderr)
+    check("cannot write" in p.stderr, p.stderr)
     p = run("gen", "x.npy", "format=npz", cwd=tmp, code=2)
-    check("npy file" in p.stderr, p.stderr)
+    check("the suffix means npy" in p.stderr, p.stderr)
     for name in "x.npy", "x.zarr":
         p = run("gen", name, "files=3", cwd=tmp, code=2)
         check("one " in p.stderr and "directory" in p.stderr, p.stderr)
     p = run("gen", "x.fa", cwd=tmp, code=2)
     check("gen dna" in p.stderr, p.stderr)
-    # what cannot be made leaves nothing
+    # a failure leaves no files
     run("gen", "d", "format=png", "samples=3", cwd=tmp, code=2)
     check(not os.listdir(tmp), f"left behind: {os.listdir(tmp)}")
     # any other name is a directory, and any name with format=

@@ -20,6 +20,17 @@ fail() {
 
 cmake --install "$BUILD" --prefix "$dir/p" >"$dir/log" || fail "install"
 "$PENSTOCK" gen "$dir/x.npy" samples=100 shape=4 >"$dir/log"
+for f in man3/pen_loader_next.3 man1/dlio_benchmark.1; do
+	[ -s "$dir/p/share/man/$f" ] || fail "share/man/$f is not installed"
+done
+# a build with a sanitizer installs no completion
+if [ -e "$dir/p/share/man/man1/penstock.1" ]; then
+	for f in bash-completion/completions/penstock \
+		zsh/vendor-completions/_penstock \
+		fish/vendor_completions.d/penstock.fish; do
+		[ -s "$dir/p/share/$f" ] || fail "share/$f is not installed"
+	done
+fi
 pc=$(dirname "$(find "$dir/p" -name penstock.pc)")
 export PKG_CONFIG_PATH=$pc LD_LIBRARY_PATH=${pc%/pkgconfig}
 expect="100 samples, version $(pkg-config --modversion penstock)"

@@ -207,7 +207,7 @@ def load(tmp):
         check("27 h 46 min left" in first, first)
         pane.do("send-keys", "C-c")
         last = pane.until("exit=")[-1]
-        check("exit=130" in last and "In words" in last, last)
+        check("exit=130" in last and "Summary" in last, last)
         check("batches ready" not in last, last)
     finally:
         pane.close()

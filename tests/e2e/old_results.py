@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Results of earlier revisions have fewer fields: report and compare take
-them as they are, without a number that is none."""
+"""Results of earlier revisions have fewer fields: report and compare accept
+them, and print no NaN."""
 import copy
 import json
 import os
@@ -24,8 +24,8 @@ def run(*args):
 
 
 def without(doc):
-    """Copies of the document with a field left out, at any depth but the
-    elements of lists, of which the first stands for all."""
+    """Copies of the document without one field, at any depth; of lists, only
+    the first element is changed."""
     def paths(x, at):
         if isinstance(x, dict):
             for k in x:
@@ -46,7 +46,7 @@ def without(doc):
 
 
 def look(path, name, new, page):
-    """Any of them may refuse it, but in one line that says why."""
+    """A command may reject it, with one line that gives the reason."""
     report = ["report", name, "-o", "p.html"] if page else ["report", name]
     for args in (report, ["compare", name, new]):
         code, out, err = run(*args)

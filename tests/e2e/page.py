@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The report page in a browser: charts have all points, what a pointer shows
-is what the result file says, tables sort, nothing leaves the page."""
+"""The report page in a browser: charts have all points, tooltips match the
+result file, tables can be sorted, nothing overflows the page."""
 import json
 import os
 import shutil
@@ -77,7 +77,7 @@ def over_time(b, doc):
         check(tip.is_displayed() and
               abs(float(said.split(" ")[0]) - want) < 0.06,
               f"at {i}: shown {said}, not {want}")
-    # the same by keys, at every point
+    # the same with the keyboard, at every point
     pick.send_keys(Keys.HOME)
     for i in range(min(n, 8)):
         said = tip.text.split("utilisation: ")[-1]
@@ -89,7 +89,7 @@ def over_time(b, doc):
 
 
 def table(b):
-    """Sorting the numbers behind a chart, up and down."""
+    """Sorts the table of a chart, ascending and descending."""
     details = b.find_element(By.ID, "r0-au")
     b.execute_script("arguments[0].open = true", details)
     head = details.find_elements(By.CSS_SELECTOR, "th button")[1]
@@ -113,8 +113,8 @@ def quiet(b, where):
     check("gone" not in b.title, f"{where}: markup in a name was run")
 
 
-# Text of a chart that is cut off, lies over other text, or stands at an axis
-# twice; and charts with a line but nothing that can be seen of it.
+# Finds text of a chart that is cut off, overlaps other text, or occurs twice at
+# an axis; and charts with an invisible line.
 LEGIBLE = """
 const bad = [];
 document.querySelectorAll('main svg').forEach(svg => {
@@ -173,7 +173,7 @@ def legible(b, where):
     media(b, "screen", "light")
 
 
-# Marks and lines that can hardly be told from the page behind them.
+# Finds marks and lines with too little contrast.
 CONTRAST = """
 const light = c => {
   const v = c.match(/[0-9.]+/g).slice(0, 3).map(x => {
@@ -196,14 +196,14 @@ return Array.from(document.querySelectorAll(
 
 
 def odd(doc, **series):
-    """The document of a run with another course of time."""
+    """The document of a run with other values over time."""
     doc = json.loads(json.dumps(doc))
     doc["series"].update(series)
     return doc
 
 
 def test_odd(tmp):
-    """Charts of what is rare: nothing, one point, zeros, very many."""
+    """Charts of rare data: empty, one point, zeros, very many points."""
     os.chdir(tmp)
     penstock("run", "unet3d_small", "output.folder=r", "--quiet")
     with open("r/result.json", encoding="utf-8") as f:

@@ -151,7 +151,7 @@ def test_iterate(tmp):
     check(len(got) == 2 * (len(names) + 3), f"{len(got)} rows")
     half = len(got) // 2
     check([r["repeat"] for r in got] == [1] * half + [2] * half, "in turns")
-    check("per s" in p.stdout and "rows 960" in p.stdout, p.stdout)
+    check("samples/s" in p.stdout and "rows 960" in p.stdout, p.stdout)
     check("no conclusion" in p.stdout and "times" not in p.stdout, p.stdout)
     # and nothing is run twice
     q = run(tmp, *args, "--resume")
@@ -273,7 +273,7 @@ def test_wrong(tmp):
                    capture_output=True)
     with open(f"{tmp}/report.html", encoding="utf-8") as f:
         html = f.read()
-    check("WRONG" in html and "did not deliver" in html, "the page hides it")
+    check("WRONG" in html and "did not deliver the expected" in html, "the page hides it")
 
 
 def test_without(tmp):
@@ -359,7 +359,7 @@ def test_report(tmp):
                    capture_output=True)
     with open(f"{tmp}/r.html", encoding="utf-8") as f:
         html = f.read()
-    for want in ("Number of workers", "Head space", "could save ",
+    for want in ("Number of workers", "Headroom", "could save ",
                  "<svg", "DataLoader, cached", "right"):
         check(want in html, f"the page has no '{want}'")
 

@@ -132,7 +132,7 @@ def test_load(tmp):
         check(json.load(f)["checksum"] == want["checksum"], "-o")
     # what is filled up is said
     out, _ = run(2, "load", "x.npy", "batch_size=32", cwd=tmp)
-    check("8 samples of each epoch come again" in out, f"padding: {out}")
+    check("8 samples per epoch are repeated" in out, f"padding: {out}")
     r = json.loads(run(2, "load", "x.npy", "batch_size=32", "--json",
                        cwd=tmp)[0])
     check((r["samples"], r["padding"]) == (128, 8), f"padding: {r}")
@@ -146,7 +146,7 @@ def test_load_copies(tmp):
     alone("gen", "x.npy", "samples=120", "shape=8", cwd=tmp)
     out, err = run(2, "load", "x.npy", "rank=0", "world=1", cwd=tmp)
     check(out.count("120 in ") == 2, f"each loads all: {out}")
-    check(err.count("loads and reports by itself") == 1, f"said: {err}")
+    check(err.count("loads and reports independently") == 1, f"said: {err}")
 
 
 def test_load_failure(tmp):

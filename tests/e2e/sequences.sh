@@ -1,7 +1,7 @@
 #!/bin/bash
 # Sequences from `penstock gen`: the layout of the example's file to the byte,
-# the same bytes for the same seed, FASTA that samtools reads; what samtools and
-# bgzip make is loaded, and what is wrong gets one line.
+# the same bytes for the same seed, FASTA that samtools reads; files from
+# samtools and bgzip are loaded, and errors are reported in one line.
 set -euo pipefail
 penstock=${PENSTOCK:?the command}
 python=/usr/bin/python3
@@ -15,7 +15,7 @@ fail() {
 	exit 1
 }
 
-# expect CODE TEXT ARGS: the exit code, and one line that has the text
+# expect CODE TEXT ARGS: the exit code, and one line that contains the text
 expect() {
 	local want=$1 text=$2 code=0
 	shift 2
@@ -50,11 +50,11 @@ for what in "dna a.fa" "protein a.fa --lengths realistic" "rna a.txt" \
 	rm -f one a.*
 done
 
-expect 2 "where to" gen dna
-expect 2 "is not made of random" gen dna x.fq
-expect 2 "without .gz" gen dna x.fa.gz
-expect 2 "size= has no meaning" gen x.npy size=1MB
-expect 2 "genes= has no meaning" gen dna x.fa genes=5
+expect 2 "no PATH given" gen dna
+expect 2 "from random letters" gen dna x.fq
+expect 2 "omit .gz" gen dna x.fa.gz
+expect 2 "size= does not apply" gen x.npy size=1MB
+expect 2 "genes= does not apply" gen dna x.fa genes=5
 [ -z "$(ls)" ] || [ "$(ls)" = "$(printf 'err\nout')" ] || fail "left: $(ls)"
 
 "$penstock" gen protein p.fa size=2MB lengths=realistic >/dev/null
@@ -66,19 +66,19 @@ expect 3 "nowhere" load p.fa format.bed=b.bed epochs=1
 printf '>a\nAC\001GT\n' >bad.fa
 expect 3 "line 2: byte 0x01" load bad.fa epochs=1
 gzip -c p.fa >g.fa.gz
-expect 3 "use bgzip" load g.fa.gz format.gzip_limit=1MB epochs=1
-# a column that is a label but for one line is said to be, and never silent
+expect 3 "with bgzip" load g.fa.gz format.gzip_limit=1MB epochs=1
+# a column that is a label except on one line is reported
 printf 'sequence,label\nACGT, 1\nAC,2\n' >l.seq
 "$penstock" inspect l.seq >out
 grep -q "'label' in column 2.*header=true" out || fail "$(cat out)"
 "$penstock" load l.seq format.header=true fields=label epochs=1 >/dev/null ||
 	fail "labels after blanks"
-expect 3 "line 1, column 2: 'label' is no number" load l.seq \
+expect 3 "line 1, column 2: 'label' is not a number" load l.seq \
 	format.column=label epochs=1
-expect 3 "line 1, column 2: 'label' is no number" load l.seq \
+expect 3 "line 1, column 2: 'label' is not a number" load l.seq \
 	fields=label epochs=1
 
-# records that no window fits in are counted
+# records too short for a window are counted
 printf '>a\nACGT\n>b\nAC\n>c\nACGTA\n' >w.fa
 for cmd in load inspect verify; do
 	"$penstock" $cmd w.fa format.window=4 format.last=back >out 2>&1 ||
@@ -112,13 +112,13 @@ for f in p.fa p.fa.gz; do
 	grep -q "\"samples\": $n\b" out || fail "samples of $f"
 done
 
-# a file that is cut off after any of its blocks has not the last, empty one
+# a file truncated after any of its blocks lacks the last, empty one
 printf '@r%d\nACGT\n+\nIIII\n' 1 2 3 >r.fq
 samtools import -0 r.fq -o r.bam
 samtools fastq -0 r.fq.gz r.bam 2>/dev/null
 head -c -28 r.fq.gz >cut.fq.gz
 head -c -28 p.fa.gz >cut.fa.gz
-# where the second block begins: FILE.gzi has a count, and pairs
+# start of the second block: FILE.gzi has a count, then pairs
 second=$(od -A n -t u8 -j 8 -N 8 p.fa.gz.gzi)
 head -c $((second)) p.fa.gz >block.fa.gz
 for f in p.fa.gz r.fq.gz; do
@@ -130,10 +130,10 @@ for f in cut.fq.gz cut.fa.gz block.fa.gz; do
 	code=0
 	"$penstock" verify $f >out || code=$?
 	[ $code = 3 ] || fail "verify $f: exit $code"
-	grep -q "^bad: $f: bgzip's end-of-file block is missing" out ||
+	grep -q "^bad: $f: the bgzip end-of-file block is missing" out ||
 		fail "verify $f: $(cat out)"
-	expect 0 "warning: $f: bgzip's end-of-file block" load $f
-	expect 0 "warning: $f: bgzip's end-of-file block" vocab $f -o v.txt k=2
-	"$penstock" inspect $f | grep -q "note: damaged: $f: bgzip's end-of" ||
+	expect 0 "warning: $f: the bgzip end-of-file block" load $f
+	expect 0 "warning: $f: the bgzip end-of-file block" vocab $f -o v.txt k=2
+	"$penstock" inspect $f | grep -q "note: damaged: $f: the bgzip end-of" ||
 		fail "inspect $f"
 done

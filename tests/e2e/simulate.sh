@@ -54,7 +54,7 @@ grep -q 'loader *2 threads (unet3d_h100)' text || fail "$(cat text)"
 grep -q '(assumed)' text || fail "$(cat text)"
 grep -q 'accelerators compute' text || fail "$(cat text)"
 # a cluster too large for the data is said, beside one that is not
-"$PENSTOCK" simulate unet3d_h100 nodes=1,64 | grep -q 'fewer than one full' ||
+"$PENSTOCK" simulate unet3d_h100 nodes=1,64 | grep -q 'less than one full' ||
 	fail "no full step"
 
 # what was measured
@@ -130,10 +130,10 @@ EOT
 head -c 200 load.json > cut.json
 echo '{"schema": "penstock.result/1"}' > result.json
 echo '{"schema": "penstock.capacity/1"}' > other.json
-wrong 2 'which workload' nodes=1
+wrong 2 'no workload given' nodes=1
 wrong 2 'nodes=0' unet3d_h100 nodes=0
-wrong 2 'write a rate' unet3d_h100 network=fast
-wrong 2 'write a rate' unet3d_h100 storage=1GB/s,soon
+wrong 2 'write a bandwidth' unet3d_h100 network=fast
+wrong 2 'write a bandwidth' unet3d_h100 storage=1GB/s,soon
 wrong 2 'out of range' unet3d_h100 ranks=0
 wrong 2 'at most' unet3d_h100 nodes=1000000 ranks=64 steps=1
 wrong 2 'simulate fewer' unet3d_h100 steps=1e9
@@ -143,22 +143,65 @@ wrong 2 'old.json: cpu_s is missing' unet3d_h100 --from old.json
 wrong 2 'seconds is missing' unet3d_h100 --from text.json
 wrong 2 'samples is -4' unet3d_h100 --from negative.json
 wrong 2 'batches is 1e+100' unet3d_h100 --from absurd.json
-wrong 2 'penstock.load/2.*knows penstock.load/1' unet3d_h100 --from newer.json
-wrong 2 'knows penstock.ddict.bench/1' unet3d_h100 --from newer_ddict.json
+wrong 2 'penstock.load/2.*reads penstock.load/1' unet3d_h100 --from newer.json
+wrong 2 'reads penstock.ddict.bench/1' unet3d_h100 --from newer_ddict.json
 wrong 2 'without cache=' unet3d_h100 --from hits.json
-wrong 2 'not all was measured' unet3d_h100 --from half.json
+wrong 2 'are missing; measure' unet3d_h100 --from half.json
 wrong 2 'size is -1' unet3d_h100 --from size.json
 wrong 2 'result of .penstock run' unet3d_h100 --from result.json
 wrong 3 'cut.json' unet3d_h100 --from cut.json
-wrong 2 'which workload' steps=9 sample_bytes=1MB batch=8
-wrong 2 'write a rate' unet3d_h100 client=1GB/s,1ms
-wrong 2 'write a rate' unet3d_h100 copy=-1GB/s
-wrong 2 'write a rate' unet3d_h100 network=0
+wrong 2 'no workload given' steps=9 sample_bytes=1MB batch=8
+wrong 2 'write a bandwidth' unet3d_h100 client=1GB/s,1ms
+wrong 2 'write a bandwidth' unet3d_h100 copy=-1GB/s
+wrong 2 'write a bandwidth' unet3d_h100 network=0
 wrong 2 compute unet3d_h100 compute=-1ms
 wrong 2 'out of range' unet3d_h100 depth=0
 wrong 2 'out of range' unet3d_h100 spread=0.5
 wrong 2 memory unet3d_h100 memory=-5
 wrong 4 'gone.json' unet3d_h100 --from gone.json
+
+# data that is measured first: the prediction for this machine is what was
+# measured, whatever the data grows to
+"$PENSTOCK" gen sixty files=60 shape=64x64 > /dev/null
+slow="store=fault store.delay=10ms threads=2 batch_size=4 seconds=3"
+"$PENSTOCK" simulate sixty data=1GB $slow --json > m.json || fail "measured"
+"$PENSTOCK" simulate sixty data=1GB $slow nodes=1,2 ranks=3 > text
+/usr/bin/python3 - << 'EOT' || fail "$(cat m.json)"
+import json, os
+d = json.load(open("m.json"))
+m, row, = d["measured"], d["rows"][0]
+assert len(d["rows"]) == 1 and row["accelerators"] == 1, d["rows"]
+each = sum(os.path.getsize(f"sixty/{f}") for f in os.listdir("sixty")) / 60
+assert abs(m["stored_sample_bytes"] - each) < 1, m
+n = d["settings"]["samples"]["value"]
+assert abs(n - 1e9 / each) < 2, n
+rates = [p["samples_per_s"] for p in m["parts"]]
+assert len(rates) == 3 and rates == sorted(rates) and m["storage"], m
+took = n / rates[1]
+assert 0.8 * took < row["first"]["seconds"] < 1.3 * took, (took, row)
+assert row["first_low_s"] <= row["first"]["seconds"] <= row["first_high_s"]
+assert d["settings"]["compute"]["from"] == "assumed"
+assert d["settings"]["threads"]["from"] == "given"
+EOT
+grep -q 'An epoch over 1.00 GB on 2 nodes with 3 ranks takes' text ||
+	fail "$(cat text)"
+grep -q '(measured)' text && grep -q 'extrapolated' text || fail "$(cat text)"
+# memory is not sold as storage
+wrong 2 'nothing was read' sixty store=ram
+wrong 2 'conflicts with samples=' sixty data=1GB samples=5
+wrong 2 'data=1 B is less than one sample' sixty data=1 storage=1GB/s
+wrong 2 'subset=' sixty subset=0:3
+wrong 2 'without data to' unet3d_h100 seconds=5
+wrong 4 'nowhere/x' nowhere/x data=1GB
+wrong 2 "did you mean 'batch_size'" sixty bach_size=3
+if [ "$(stat -f -c %T /dev/shm)" = tmpfs ] && [ -w /dev/shm ]; then
+	shm=$(mktemp -d /dev/shm/pen-simulate.XXXXXX)
+	cp -r sixty "$shm/"
+	wrong 2 'came from memory' "$shm/sixty" seconds=1
+	"$PENSTOCK" simulate "$shm/sixty" seconds=1 storage=1GB/s,1ms > text
+	grep -q 'storage was not measured' text || fail "$(cat text)"
+	rm -r "$shm"
+fi
 rc=0
 "$PENSTOCK" simulate unet3d_h100 --from other.json 2> err && rc=1
 [ $rc -eq 0 ] && grep -q other.json err || fail "other.json was taken"

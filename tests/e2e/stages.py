@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""scripts/test on a tree of its own: every stage runs, whatever came before;
-skips are counted, and those that tests/skips does not allow are failures."""
+"""scripts/test on a small tree: every stage runs, even after a failure; skips
+are counted, and those that tests/skips does not allow are failures."""
 import os
 import re
 import shutil
@@ -38,7 +38,7 @@ LISTED = "leaves\t[ $STAGE = dev ]\tno moon\n"
 
 
 def run(tmp, tests, skips="", stages=()):
-    """scripts/test over these tests: its exit code and its lines."""
+    """Runs scripts/test on these tests: its exit code and output lines."""
     shutil.rmtree(f"{tmp}/t", ignore_errors=True)
     os.makedirs(f"{tmp}/t/scripts")
     os.makedirs(f"{tmp}/t/tests")
@@ -62,7 +62,7 @@ def test_counts(tmp):
     for stage in ("dev", "asan", "tsan"):
         for name in ("broken", "none"):
             check(f"failed: {stage}: {name}" in said, said)
-    # the one line that programs read
+    # the line that programs parse
     check(sum(bool(LAST.fullmatch(s)) for s in said) == 1, said)
     code, said = run(tmp, "")
     check(code == 1 and said[-1] == "0 passed, 3 failed, 0 skipped", said)
@@ -88,16 +88,16 @@ def test_skips(tmp):
         check(code == 1 and said[-1] == "1 passed, 1 failed, 0 skipped", said)
     code, said = run(tmp, 'one(leaves sh -c "exit 77")\n', LISTED, ["dev"])
     check(code == 1 and said[-1] == "0 passed, 1 failed, 0 skipped", said)
-    # an entry for a test that is gone
+    # an entry for a removed test
     code, said = run(tmp, FINE, "gone\ttrue\tno moon\n")
     check(code == 1 and said[-1] == "3 passed, 1 failed, 0 skipped", said)
-    check("failed: dev: tests/skips: there is no test gone" in said, said)
+    check("failed: dev: tests/skips: no such test: gone" in said, said)
     code, said = run(tmp, FINE, "fine true\n")
     check(code == 1 and "tests/skips:1" in said[-1], said)
 
 
 def test_pytest(tmp):
-    """tests/python/run.py: what pytest skips is a skip, in part or whole."""
+    """tests/python/run.py: tests skipped by pytest count as skips."""
     head = "import pytest\n"
     whole = head + 'pytest.importorskip("moon", reason="no moon")\n'
     fine = "def test_a():\n    pass\n"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# penstock vocab: what it writes, and that it says what is wrong before it has
-# counted, and leaves nothing behind.
+# penstock vocab: its output, and that errors are reported before counting and
+# leave no files.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -12,7 +12,7 @@ fail() {
 	exit 1
 }
 
-# code, words in the message, arguments
+# exit code, text in the message, arguments
 wrong() {
 	code=$1 words=$2
 	shift 2
@@ -41,29 +41,29 @@ grep -q '"words": 2' json || fail "$(cat json)"
 "$PENSTOCK" load s.txt format=lines format.tokens=kmers format.vocab=words \
 	--json > json
 grep -q '"samples": 3' json || fail "$(cat json)"
-# fields= names those of the tokeniser, too
+# fields= may name fields of the tokeniser
 "$PENSTOCK" load s.fa format.tokens=kmers format.k=3 fields=tokens,length \
 	--json > json
 grep -q '"samples": 3' json || fail "$(cat json)"
 rm -f words other bare want json out
 
-wrong 2 'where to' s.txt format=lines
-wrong 2 'of what' -o words
+wrong 2 'needs input and output' s.txt format=lines
+wrong 2 'needs input and output' -o words
 wrong 2 'out of range' s.txt format=lines k=13 -o words
 wrong 2 'twice' s.txt format=lines alphabet=AA -o words
-wrong 2 "'unk' twice" s.txt format=lines specials=unk,pad,unk -o words
+wrong 2 "'unk' is listed twice" s.txt format=lines specials=unk,pad,unk -o words
 wrong 2 'up to 15 letters' s.txt format=lines specials=a_name_of_16_let -o words
 wrong 3 'no word' s.txt format=lines alphabet=XZ -o words
 wrong 3 'often enough' s.txt format=lines min_count=1k -o words
 wrong 4 'no such file' nothing format=lines -o words
-wrong 4 'cannot be written' s.txt format=lines -o none/words
-wrong 2 'not a file' s.txt format=lines -o .
-wrong 2 'no field seq' s.txt format=lines format.tokens=chars -o words
-wrong 2 'is what is read' s.txt format=lines -o s.txt
-wrong 2 'is what is read' s.fa s.txt format=lines -o ./s.txt
-# what is named seq and is none, or is left out
+wrong 4 'cannot write' s.txt format=lines -o none/words
+wrong 2 'not a regular file' s.txt format=lines -o .
+wrong 2 "no field 'seq'" s.txt format=lines format.tokens=chars -o words
+wrong 2 'is an input file' s.txt format=lines -o s.txt
+wrong 2 'is an input file' s.fa s.txt format=lines -o ./s.txt
+# a field seq that is not letters, or is hidden
 printf 'seq,y\n1.5,2\n2.5,3\n' > s.csv
-wrong 2 'no field seq' s.csv format=csv -o words
+wrong 2 "no field 'seq'" s.csv format=csv -o words
 wrong 2 'not delivered as letters' s.fa format.fields=id fields=id -o words
 printf 'A\nACGT\nACGTACGT\n' > s.pad
 "$PENSTOCK" vocab s.pad format=lines k=2 -o want > /dev/null

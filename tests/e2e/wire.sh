@@ -1,7 +1,7 @@
 #!/bin/bash
-# Ranks that ask each other, under mpirun: on one host, on one that claims to
-# be two, and (as root) on two hosts that are network namespaces, with addresses
-# that both have and that lead nowhere. Nothing here hangs when a rank dies.
+# Requests between ranks under mpirun: on one host, on one that claims to be
+# two, and (as root) on two hosts that are network namespaces, with addresses
+# that both have and that lead nowhere. Nothing hangs when a rank dies.
 set -euo pipefail
 build=${BUILD:?the build directory}
 ranks=$build/tests/wire_ranks
@@ -12,7 +12,7 @@ skip() {
 command -v mpirun >/dev/null || skip "mpirun is not installed"
 [ -x "$ranks" ] || skip "built without MPI"
 [ "${SANITIZE:-}" != thread ] || skip "MPI is not built for ThreadSanitizer"
-# what MPI keeps until the end is not ours to free
+# MPI keeps memory until the end; it is not ours to free
 export ASAN_OPTIONS=detect_leaks=0
 export PENSTOCK_MODULES=$build/src/comm
 unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
@@ -27,18 +27,18 @@ fail() {
 	exit 1
 }
 
-# run CODE ARGUMENTS...: mpirun ends by itself, with that exit code
+# run CODE ARGUMENTS...: mpirun ends on its own, with that exit code
 run() {
 	local want=$1 code=0
 	shift
-	timeout -k 5 600 mpirun --allow-run-as-root --oversubscribe \
+	timeout -k 5 600 "$(dirname "$0")/../mpirun" \
 		--bind-to none "$@" >"$dir/out" 2>"$dir/err" </dev/null ||
 		code=$?
 	[ $code != 124 ] || fail "$*: hangs"
 	[ "$want" = "$code" ] || fail "$*: exit $code, not $want"
 }
 
-# all TRANSPORT CHOSEN N ARGUMENTS...: N ranks ask everything of each other
+# all TRANSPORT CHOSEN N ARGUMENTS...: N ranks send each other all requests
 all() {
 	local transport=$1 chosen=$2 n=$3
 	shift 3
@@ -60,16 +60,16 @@ for t in tcp mpi; do
 	run 137 "${at_once[@]}" -n 3 "$ranks" kill $t
 done
 run 2 -n 2 "$ranks" all rma
-grep -q 'rma: of no use within one host' "$dir/err" || fail "rma"
+grep -q 'rma: no benefit within one host' "$dir/err" || fail "rma"
 run 2 -n 2 "$ranks" all pigeon
-grep -q "'pigeon' is none of auto, tcp, mpi, rma" "$dir/err" || fail "name"
+grep -q "'pigeon' is not a transport; choose from auto, tcp, mpi, rma" "$dir/err" || fail "name"
 
-# a program that has MPI already, for one thread at a time
+# a program that already uses MPI, for one thread at a time
 run 0 -n 2 "$ranks" theirs
-grep -q 'tcp.*mpi: was started without MPI_THREAD_MULTIPLE' "$dir/out" ||
+grep -q 'tcp.*mpi: initialised without MPI_THREAD_MULTIPLE' "$dir/out" ||
 	fail "theirs"
 
-# and the program that most will have beside: either may come first
+# and mpi4py, which may come first or second
 cat >"$dir/both.py" <<'PY'
 import ctypes, os, sys
 lib = ctypes.CDLL(os.environ["BUILD"] + "/libpenstock.so")
@@ -102,7 +102,7 @@ if [ -z "${SANITIZE:-}" ]; then
 	done
 fi
 
-# one host that mpirun takes for two
+# one host that mpirun treats as two
 cat >"$dir/rsh" <<'SH'
 #!/bin/sh
 export TMPDIR="$(dirname "$0")/$1"
@@ -120,7 +120,7 @@ all mpi mpi 4 "${hosts[@]}"
 all auto 'tcp|mpi' 4 "${hosts[@]}"
 grep -q 'rma: .' "$dir/out" || fail "two hosts: rma not looked at"
 run 137 "${at_once[@]}" "${hosts[@]}" -n 4 "$ranks" kill tcp
-# for who wants to know: BENCH=1 BUILD=build/release tests/e2e/wire.sh
+# prints figures: BENCH=1 BUILD=build/release tests/e2e/wire.sh
 [ -n "${BENCH:-}" ] || exit 0
 for t in auto tcp mpi; do
 	run 0 "${hosts[@]}" --map-by node -n 2 "$ranks" bench $t

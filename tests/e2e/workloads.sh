@@ -1,6 +1,6 @@
 #!/bin/bash
-# `config` and `workloads`: what is printed reads back, by us and by PyYAML;
-# arguments come in DLIO's shapes; slips are answered in one line.
+# `config` and `workloads`: Penstock and PyYAML can read the output back;
+# arguments may have the forms of DLIO; mistakes cause one line.
 set -euo pipefail
 penstock=${PENSTOCK:?the command}
 dir=$(mktemp -d)
@@ -13,7 +13,8 @@ fail() {
 	exit 1
 }
 
-# expect CODE TEXT COMMAND...: that exit code, one line on stderr, with TEXT
+# expect CODE TEXT COMMAND...: expects the exit code and one line with TEXT on
+# stderr
 expect() {
 	local want=$1 text=$2 code=0
 	shift 2
@@ -23,7 +24,7 @@ expect() {
 	grep -qF -- "$text" err || fail "$*: says nothing of '$text'"
 }
 
-# has TEXT COMMAND...: succeeds without a word on stderr, and prints TEXT
+# has TEXT COMMAND...: succeeds, prints TEXT and nothing on stderr
 has() {
 	local text=$1
 	shift
@@ -72,13 +73,13 @@ has "format: npz" config default --config-dir conf
 expect 2 "did you mean dataset.num_files_train?" \
 	config default dataset.num_file_train=3
 expect 2 "did you mean unet3d_h100?" config unet3d_h10
-expect 2 "needs a workload" config
+expect 2 "no workload given" config
 expect 2 "takes one workload" config default unet3d_h100
-expect 2 "is given twice" config default workload=unet3d_h100
+expect 2 "specified twice" config default workload=unet3d_h100
 expect 3 "object stores (s3) are not supported" config default storage.storage_type=s3
 expect 4 "No such file" config no/such.yaml
 expect 0 "unknown key train.foo is ignored" config default train.foo=1 --lenient
 printf 'dataset:\n\tformat: npz\n' >tab.yaml
-expect 2 "tab.yaml:2:1: a tab" config tab.yaml
+expect 2 "tab.yaml:2:1: this line is indented with a tab" config tab.yaml
 expect 2 "takes no" workloads x
 echo "all as expected"

@@ -1,8 +1,8 @@
 /*
- * What chunks of the packed layout become: the first bytes say what is there
- * (type, width, rows), the rest is packed numbers or places. The checksum is
- * put right, since a fuzzer cannot. What is unpacked and packed again has to
- * unpack to the same.
+ * Unpacking of the packed layout: the first bytes select type, width and rows,
+ * the rest is packed numbers or places. The checksum is corrected, since a
+ * fuzzer cannot do that. Unpacked data is packed again and must unpack to the
+ * same.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * All decoders. The first byte picks one of the registry and, with what is left
- * of it, its options; the rest is the value. decode_driver.h ends the program
- * when a decoder breaks a promise; the sanitizers see the rest.
+ * All decoders. The first byte selects one of the registry and its options; the
+ * rest is the value. decode_driver.h aborts if a decoder violates its contract;
+ * sanitizers detect the rest.
  *
  * Seeds: tests/data/make_formats.py --decode-seeds DIR
  */

@@ -1,8 +1,8 @@
 /*
- * All formats from memory. The first byte picks a format of the registry and,
- * with what is left of it, the options that change how bytes are read; the
- * rest is the object. format_driver.h ends the program when a format breaks a
- * promise; the sanitizers see the rest.
+ * All formats from memory. The first byte selects a format of the registry and
+ * options that change how bytes are read; the rest is the object.
+ * format_driver.h aborts if a format violates its contract; sanitizers detect
+ * the rest.
  *
  * Seeds: tests/data/make_golden.py --seeds DIR, make_formats.py --seeds DIR,
  * make_sequences.py --seeds DIR
@@ -59,7 +59,7 @@ static void load(struct drv *d)
 	struct drv_rows rows = { 0 };
 
 	for (uint64_t i = 0; i < n && i < MOST_SAMPLES; i++) {
-		/* from both ends: the last ones are where bounds are */
+		/* from both ends: bounds are at the end */
 		uint64_t k = i & 1 ? n - 1 - i / 2 : i / 2;
 
 		(void)drv_sample(d, 0, k, &rows, NULL);

@@ -1,6 +1,6 @@
 /*
- * Files of words and merges from anywhere: the first byte says what they are
- * taken for, the second how long the sequence is that goes through them.
+ * Arbitrary files of words and merges: the first byte selects the tokeniser,
+ * the second the length of the sequence.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-"""NumPy arrays side by side: fields of the same samples, or samples?"""
+"""The format arrays: are files fields of the same samples, or samples?"""
 import json
 import os
 import shutil
@@ -97,13 +97,13 @@ def test_series_are_samples(tmp_path):
     assert nfiles(d) == 3
     d = save(tmp_path / "e", **{f"{i}": a for i in range(3)})
     assert nfiles(d) == 3
-    # many alike, of any name
+    # many of equal type and shape, with any name
     d = save(tmp_path / "f", **{chr(97 + i) * 3: a for i in range(20)})
     assert nfiles(d) == 20
     # lengths differ
     d = save(tmp_path / "g", anna=a, bob=a[:3], x=a[:4])
     assert nfiles(d) == 3
-    # in several folders, or named one by one
+    # in several folders, or listed one by one
     d = save(tmp_path / "h", x=a)
     save(d / "in", y=a)
     assert nfiles(d) == 2
@@ -127,7 +127,7 @@ def test_both_are_possible(tmp_path):
         check(d, arrays, format="arrays")
         assert nfiles(d, samples="file") == len(arrays)
         assert nfiles(d, format="npy") == len(arrays)
-    # what only one reading fits is not asked for
+    # unambiguous folders need no setting
     arrays = {"x1": a, "x2": a, "y": np.arange(6)}
     check(save(tmp_path / "clear", **arrays), arrays)
 
@@ -154,7 +154,7 @@ def test_damage(tmp_path, xy):
     np.save(d / "z.npy", xy["y"])
     check(d, {"x": xy["x"], "z": xy["y"]}, format="arrays", fields=["z", "x"])
     check(d, {"z": xy["y"]}, format="arrays", fields=["z"])
-    fails(d, "no array q", format="arrays", fields=["z", "q"])
+    fails(d, "no array 'q'", format="arrays", fields=["z", "q"])
 
 
 def test_order_of_a_list(tmp_path, xy):
@@ -163,7 +163,7 @@ def test_order_of_a_list(tmp_path, xy):
     assert [f[0] for f in loader.fields] == ["y", "x"]
     assert loader.path_of(3) == str(d / "y.npy")
     save(tmp_path / "e", x=xy["x"])
-    fails([d, tmp_path / "e"], "another folder", format="arrays")
+    fails([d, tmp_path / "e"], "not in the folder", format="arrays")
 
 
 def test_labels(tmp_path, xy):
@@ -180,7 +180,7 @@ def test_labels(tmp_path, xy):
 
 
 def test_bad_rows(tmp_path, xy):
-    """A read that fails costs its sample, of all fields."""
+    """A failed read costs its sample, in all fields."""
     d = save(tmp_path / "d", **xy)
     loader = penstock.Loader(d, 10, True, store="fault", fail_nth=40,
                              threads=1, on_error="skip")
@@ -216,7 +216,7 @@ def test_tensor_store(tmp_path):
     loader = penstock.Loader(tmp_path / "replay", 10)
     assert loader.format == "arrays"
     assert loader.about()["TensorStores"] == "1"
-    # what store.json does not name is no part of it
+    # arrays that store.json does not list are not part of it
     np.save(tmp_path / "replay" / "stray.npy", np.zeros(50))
     (tmp_path / "replay" / "notes.txt").write_text("mine")
     check(tmp_path / "replay", want)
@@ -236,7 +236,7 @@ def test_several_stores(tmp_path):
                                      5):
         pass
     fails([tmp_path / "a", tmp_path / "c"], "c/store.json.*lacks")
-    fails([tmp_path / "c", tmp_path / "a"], "no such array")
+    fails([tmp_path / "c", tmp_path / "a"], "do not contain this array")
     loader = penstock.Loader([tmp_path / "c", tmp_path / "a"], fields=["x"])
     assert loader.nsamples == 25
     np.save(tmp_path / "x.npy", np.zeros((5, 4, 4), "u1"))
@@ -257,14 +257,14 @@ def test_damaged_stores(tmp_path):
     changed("not the store.json", version=2)
     changed("not the store.json", arrays=[])
     changed("not the store.json", length=-1)
-    changed("is not there", arrays={"q": {}})
-    changed("cannot be the name", arrays={"../x": {}})
-    changed("cannot be the name", arrays={"a//x": {}})
-    changed("cannot be the name", arrays={"n" * 64: {}})
+    changed("is missing", arrays={"q": {}})
+    changed("not a valid field name", arrays={"../x": {}})
+    changed("not a valid field name", arrays={"a//x": {}})
+    changed("not a valid field name", arrays={"n" * 64: {}})
     shutil.rmtree(tmp_path / "t")
     shutil.copytree(tmp_path / "s", tmp_path / "t")
     os.unlink(tmp_path / "t" / "next" / "x.npy")
-    fails(tmp_path / "t", "next/x.npy.*not there")
+    fails(tmp_path / "t", "next/x.npy.*is missing")
     (tmp_path / "s" / "reward.npy").write_bytes(b"\x93NUMPY\1\0")
     fails(tmp_path / "s", "reward.npy")
 

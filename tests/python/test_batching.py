@@ -179,5 +179,5 @@ def test_refused(words):
     path, _ = words
     with pytest.raises(penstock.SettingError, match="too_long=cut or split"):
         penstock.Loader(path, samples="file", pack=8)
-    with pytest.raises(penstock.SettingError, match="two ways"):
+    with pytest.raises(penstock.SettingError, match="combined with pack="):
         penstock.Loader(path, samples="file", pack=64, batch_tokens=8)

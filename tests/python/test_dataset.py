@@ -69,8 +69,8 @@ def test_arrays_left_out(tmp_path, module, name):
             [os.environ["PENSTOCK"], "inspect", tmp_path / name, *args],
             stdout=subprocess.PIPE, text=True, check=True).stdout
 
-    assert "note: 1 array left out" in said()
-    assert "left out" not in said("fields=x")
+    assert "note: 1 array excluded" in said()
+    assert "excluded" not in said("fields=x")
 
 
 def test_ragged(data):

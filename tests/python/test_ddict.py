@@ -1,4 +1,4 @@
-"""penstock.DDict: a mapping, many at once, views, processes, files."""
+"""penstock.DDict: a mapping, many keys per call, views, processes, files."""
 import multiprocessing
 import os
 import subprocess
@@ -165,8 +165,7 @@ def child(d, i):
 
 
 def test_asked_before_fork(d):
-    """A child neither waits for what its parent asked for, nor gives it
-    back."""
+    """A child neither waits for requests of its parent nor frees them."""
     d[1] = b"one"
     asked = d.ask([1])
     pid = os.fork()
@@ -212,7 +211,7 @@ def test_name():
 
 
 class Samples:
-    """A data set as PyTorch's, for workers that are forked."""
+    """A PyTorch-style data set, for forked workers."""
 
     def __init__(self, d, n):
         self.d, self.n = d, n

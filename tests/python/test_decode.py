@@ -1,4 +1,4 @@
-"""decode=: what fields of bytes hold, wherever the bytes are."""
+"""decode=: decoding of fields of bytes in every format."""
 import io
 import json
 import os
@@ -67,7 +67,7 @@ def test_images_in_records(tmp_path, kind, equal):
             loader = penstock.Loader(path, 8, shuffle, threads=threads,
                                      decode={"image": kind.lower()})
             same(rows(loader), want)
-    # what nobody asks for stays bytes
+    # fields without a decoder stay bytes
     for b in penstock.Loader(path, 1):
         label = int(np.asarray(b["label"])[0])
         assert bytes(np.array(b["image"][0])) == data[label]
@@ -113,9 +113,9 @@ def test_damaged_are_skipped(tmp_path, threads):
     told = {s[0]: str(s[-1]) for s in loader.skipped()}
     assert sorted(told) == sorted(bad)
     assert all("image" in text for text in told.values())
-    assert "has no value" in told[18]
-    assert "begins with 'no pictu'" in told[17]
-    with pytest.raises(penstock.DataError, match="sample 3 in it"):
+    assert "the value is empty" in told[18]
+    assert "starts with 'no pictu'" in told[17]
+    with pytest.raises(penstock.DataError, match="sample 3, field"):
         rows(penstock.Loader(path, 7, decode={"image": "jpeg"}))
 
 
@@ -135,7 +135,7 @@ def test_files_are_told_by_content(tmp_path):
 
 
 def test_index_cache(tmp_path):
-    """Another decoder is another index, and the same one is found again."""
+    """Another decoder means another index; the same one is reused."""
     data = [encoded(i, "JPEG") for i in range(12)]
     path = records(tmp_path / "r", data)
     want = {i: pixels(b) for i, b in enumerate(data)}
@@ -165,7 +165,7 @@ def test_labels_and_text(tmp_path):
 
 
 def test_labels_beside_images(tmp_path):
-    """A column is read without decoding what is beside it."""
+    """A column is read without decoding other fields."""
     data = [encoded(i, "JPEG") for i in range(20)]
     path = tmp_path / "r"
     path.mkdir()
@@ -200,7 +200,7 @@ def test_arrays_of_bytes(tmp_path):
         ds = penstock.Dataset(tmp_path / "a.h5",
                               decode={"x": "raw:float32,shape=2x3"})
         assert all(np.array_equal(s["x"], b) for s, b in zip(ds, a))
-        with pytest.raises(penstock.Error, match="does not show"):
+        with pytest.raises(penstock.Error, match="does not provide"):
             penstock.Dataset(tmp_path / "a.h5", decode={"x": "jpeg"})
 
 
@@ -221,7 +221,7 @@ def zarr_array(path, a, chunk):
 
 @pytest.mark.parametrize("sampler", ["sequential", "block", "balanced"])
 def test_bytes_in_zarr(tmp_path, sampler):
-    """A format that settles only at bind() on what it is."""
+    """A format that is decided only at bind()."""
     a = np.arange(60, dtype=np.float32).reshape(10, 2, 3)
     root = tmp_path / "a.zarr"
     root.mkdir()
@@ -239,7 +239,7 @@ def test_bytes_in_zarr(tmp_path, sampler):
 
 
 def test_label_of_a_taken_name(tmp_path):
-    """Also where fields are decoded."""
+    """With decoded fields, too."""
     path = tmp_path / "r"
     path.mkdir()
     for folder in "ab":
@@ -247,12 +247,12 @@ def test_label_of_a_taken_name(tmp_path):
         (path / folder / "a.tfrecord").write_bytes(b"".join(
             frame(example({"v": b"12", "y": np.int64(i)})) for i in range(3)))
     for how in ({}, {"decode": {"v": "int"}}):
-        with pytest.raises(penstock.Error, match="a field of that name"):
+        with pytest.raises(penstock.Error, match="which the data has too"):
             penstock.Loader(path, 2, labels="folder", fields=["v", "y"], **how)
 
 
 def test_first_record_damaged(tmp_path):
-    """It has the shape of its neighbours, so that theirs stays as it is."""
+    """It gets the shape of its neighbours, so theirs does not change."""
     data = [frame(example({"v": b"12", "label": np.int64(i)}))
             for i in range(5)]
     for n in 1, 2:
@@ -282,8 +282,8 @@ def test_refusals(tmp_path):
             ("did you mean 'jpeg'", {"decode": {"image": "jpgeg"}}),
             ("no field 'imag'; did you mean 'image'",
              {"decode": {"imag": "jpeg"}}),
-            ("not bytes", {"decode": {"label": "int"}}),
-            ("leave one of them out",
+            ("only bytes", {"decode": {"label": "int"}}),
+            ("omit one of them",
              {"options": {"decode": False, "decode.image": "jpeg"}})]:
         with pytest.raises(penstock.Error, match=text):
             penstock.Loader(path, 2, **how)

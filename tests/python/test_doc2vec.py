@@ -1,5 +1,6 @@
-"""examples/doc2vec against the same model in PyTorch: loss of every step, and
-the vectors after, for three ways to update; the same for any threads."""
+"""examples/doc2vec compared with the same model in PyTorch: the loss of every
+step and the final vectors, for three update rules; the same for any number of
+threads."""
 import json
 import os
 import random
@@ -65,7 +66,7 @@ class Model(torch.nn.Module):
 
 
 def batches(d):
-    """What the example trains on, as rows of targets."""
+    """The example's training data, as rows of targets."""
     loader = penstock.Loader(str(d / "s.txt"), batch_size=BATCH,
                              **{**SETTINGS, "format.vocab": f"{d}/v.txt"})
     for b in loader:
@@ -107,16 +108,16 @@ def test_like_torch(data, update, rate):
                                   rtol=2e-5)
     for k in want:
         off = abs(end[k] - want[k])
-        # Adam divides by the root of what may be almost nothing, and makes
-        # a rounding error large: rarely, and never as large as a step
+        # Adam divides by a root that may be almost zero, which amplifies
+        # rounding errors: rarely, and never to the size of a step
         assert (off > 2e-4 + 2e-3 * abs(want[k])).mean() < 1e-3, (update, k)
         assert off.max() < rate / 5, (update, k, off.max())
 
 
 def test_gradients(data):
-    """One step of plain descent, at rate 1, moves by the gradient."""
+    """One step of plain gradient descent, at rate 1, moves by the gradient."""
     _, start = doc2vec(data, "start", "--steps", "0")
-    # out begins at zero, where docs and words have no gradient: go on first
+    # out starts at zero, where docs and words have no gradient: step first
     _, some = doc2vec(data, "some", "--update", "sgd", "--rate", "20",
                       "--steps", "3")
     _, more = doc2vec(data, "more", "--update", "sgd", "--rate", "20",
@@ -146,7 +147,7 @@ def test_threads_and_epochs(data):
 
 
 def test_seeds(data):
-    """The same seed, the same numbers; another, others."""
+    """The same seed gives the same numbers, another seed others."""
     a, b = [doc2vec(data, "s", "--steps", "5") for _ in range(2)]
     c = doc2vec(data, "s", "--steps", "5", "--seed", "4")
     assert a[0][0]["loss"] == b[0][0]["loss"] != c[0][0]["loss"]
@@ -155,8 +156,8 @@ def test_seeds(data):
 
 
 def test_definition(data):
-    """As the example has it: three words on each side, five of noise, drawn
-    by frequency to the power of 3/4; vectors of 24, out of zeros at first."""
+    """The defaults: three words on each side, five noise words, drawn by
+    frequency to the power of 3/4; vectors of 24, with out initially zero."""
     words = [x.split("\t") for x in open(data / "v.txt", encoding="ascii")
              if x[:2] != "# "]
     with open(data / "s.txt", encoding="ascii") as f:
@@ -189,12 +190,12 @@ def test_definition(data):
 
 
 def test_much_noise(data):
-    """As many words of noise as tokens=dm can make."""
+    """The largest number of noise words of tokens=dm."""
     doc2vec(data, "n", "--steps", "2", "format.noise=64")
 
 
 def test_terminal(data):
-    """Progress is shown on a terminal, and there only."""
+    """Progress is shown only on a terminal."""
     ours, theirs = os.openpty()
     p = subprocess.run([DOC2VEC, data / "s.txt", f"format.vocab={data}/v.txt"],
                        stdout=subprocess.PIPE, stderr=theirs, timeout=600)
@@ -206,7 +207,7 @@ def test_terminal(data):
 
 
 def test_nothing_half_written(data):
-    """A directory where nothing can be named has nothing more after it."""
+    """If files cannot be renamed, no temporary files are left."""
     d = data / "half"
     os.makedirs(d / "out.npy")
     p = subprocess.run([DOC2VEC, data / "s.txt", f"format.vocab={data}/v.txt",
@@ -218,7 +219,7 @@ def test_nothing_half_written(data):
 
 
 def test_nowhere_to_write(data):
-    """That is said before anything is learnt."""
+    """That is reported before training."""
     for where in (data / "s.txt", "/proc/nothing", data / "no" / "where"):
         p = subprocess.run([DOC2VEC, "nowhere.txt", "--vectors", where],
                            capture_output=True, text=True, timeout=600)
@@ -227,13 +228,13 @@ def test_nowhere_to_write(data):
 
 
 def test_arguments():
-    """What is wrong is said in one line."""
-    for args, says in (([], "of what"), (["--dim", "0", "x"], "--dim 0"),
+    """Errors are reported in one line."""
+    for args, says in (([], "no PATH"), (["--dim", "0", "x"], "--dim: '0'"),
                        (["--dim", "2.5", "x"], "whole"),
                        (["--dim", "1025", "x"], "1024"),
-                       (["--epochs", "-1", "x"], "--epochs -1"),
+                       (["--epochs", "-1", "x"], "--epochs: '-1'"),
                        (["--epochs", "", "x"], "--epochs"),
-                       (["--rate", "nan", "x"], "--rate nan"),
+                       (["--rate", "nan", "x"], "--rate: 'nan'"),
                        (["--seed", "1e99", "x"], "--seed"),
                        (["--train-threads", "0", "x"], "from 1"),
                        (["--update", "momentum", "x"], "sparse, adam"),
@@ -249,7 +250,7 @@ def test_arguments():
 
 
 def test_refuses(data):
-    """Another vocabulary, a part of the data, and no tensors of its kind."""
+    """A missing vocabulary, part of the data, and unsuitable tensors."""
     for args, says in (([f"{data}/s.txt"], "vocab"),
                        ([f"{data}/s.txt", f"format.vocab={data}/v.txt",
                          "subset=0:50"], "50 of"),

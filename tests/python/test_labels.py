@@ -85,7 +85,7 @@ def test_fields_and_kept_indexes(tmp_path):
                                 samples="first", labels=labels)
         assert y_of(added) == labels.tolist()
         assert np.array_equal(np.asarray(next(iter(added))["x"]), x)
-        with pytest.raises(OSError, match="no member y"):
+        with pytest.raises(OSError, match="no member .y.npy."):
             penstock.Loader(tmp_path / "b", 10, fields=["x", "y"],
                             samples="first")
 

@@ -98,5 +98,5 @@ def test_options_of_a_format_that_only_the_data_tells(tmp_path):
         loader = penstock.Loader(path, 2, samples="first")
         assert loader.nsamples == 4, path
         loader.close()
-    with pytest.raises(ValueError, match="not known here: give format="):
+    with pytest.raises(ValueError, match="not known here; set format="):
         penstock.Loader(tmp_path / "list", samples="first")

@@ -1,4 +1,4 @@
-"""Tokenisers against plain Python: a letter, a word, a merge at a time."""
+"""Tokenisers compared with plain Python: one letter, word or merge at a time."""
 import collections
 import itertools
 import json
@@ -35,7 +35,7 @@ def seqs():
 
 @pytest.fixture
 def load(tmp_path):
-    """Rows of the fields of all sequences, as the tokeniser makes them."""
+    """Rows of all fields of all sequences from the tokeniser."""
     def run(seqs, whole=False, **settings):
         path = tmp_path / "seqs.txt"
         path.write_text("".join(f"{s},id_{i}\n" for i, s in enumerate(seqs)))
@@ -121,7 +121,7 @@ def test_hyenadna(load, seqs):
     same(got, want)
     same(load(seqs, model="hyenadna", n="pad"),
          [chars(s, specials=HYENA, ambiguous="unk", n="pad") for s in seqs])
-    # cut to 40 with CLS and SEP, padded on the left
+    # truncated to 40 with CLS and SEP, padded on the left
     got = load(seqs, model="hyenadna", length=40, begin="cls", end="sep")
     want = [[0] + w[:38] + [1] for w in want]
     same(got, [[4] * (40 - len(w)) + w for w in want])
@@ -216,7 +216,7 @@ def test_dnabert(load, seqs):
 
 
 def greedy(s, words, unk):
-    """The longest word at each place."""
+    """The longest match at each position."""
     out, i, most = [], 0, max(map(len, words))
     while i < len(s):
         for n in range(most, 0, -1):
@@ -243,7 +243,7 @@ def test_nucleotide_transformer(load, seqs, tmp_path):
     got = load(seqs, model="nucleotide_transformer", begin="cls")
     same(got, want)
     assert got[0].dtype == "u2"
-    # the same by its file
+    # the same from its file
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join(words) + "\n")
     same(load(seqs, tokens="vocab", vocab=path, begin="cls",
@@ -274,7 +274,7 @@ def test_kmers_of_a_file(load, seqs, tmp_path):
 
 @pytest.mark.parametrize("k", [8, 9, 10, 11])
 def test_many_words_of_a_file(load, seqs, tmp_path, k):
-    """In the order of text, as vocab writes them, and in any other."""
+    """In alphabetical order, as vocab writes them, and in any other."""
     words = sorted({s[i:i + k] for s in seqs for i in range(len(s) - k + 1)
                     if not set(s[i:i + k]) - set("ACGT")})
     assert len(words) > 19000
@@ -304,7 +304,7 @@ def bpe(s, ranks, ids, unk):
 
 
 def train(text, n):
-    """The plainest way to merges: the most frequent pair, again."""
+    """Learns merges in the simplest way: the most frequent pair, repeatedly."""
     words = [list(t) for t in text]
     merges = []
     for _ in range(n):
@@ -366,7 +366,7 @@ def test_bpe(load, merges, tmp_path):
 
 
 def test_bpe_in_any_order(load, merges, tmp_path):
-    """Merges that take what later ones make: by rank, all the same."""
+    """Merges that use what later ones make: still applied by rank."""
     merges = merges[:]
     random.Random(1).shuffle(merges)
     ids, seqs = names_of(merges), some(10)
@@ -412,7 +412,7 @@ def frames(s, k):
 
 
 def dm(s, doc, ids, k=4, c=3):
-    """As its authors define it, noise aside: doc, target, context."""
+    """As its authors define it, without noise: doc, target, context."""
     s = "X" * k * c + s + "Y" * k * c
     docs, targets, contexts = [], [], []
     for words in frames(s, k):
@@ -496,7 +496,7 @@ def test_dm(load, tmp_path, dtype):
         assert np.array_equal(noise, again["target_noise_ids"][i])
         if n > 10:
             assert not np.array_equal(noise, other["target_noise_ids"][i])
-    # what is drawn is in proportion to frequency ^ 0.75
+    # draws are in proportion to frequency ^ 0.75
     noise = np.concatenate([r[:, 1:].ravel() for r in rows["target_noise_ids"]])
     got = np.bincount(noise, minlength=len(want))
     p = np.array([n for _, n in want], float) ** 0.75
@@ -506,7 +506,7 @@ def test_dm(load, tmp_path, dtype):
     chi = ((got[p > 0] - e) ** 2 / e).sum()
     free = len(e) - 1
     assert abs(chi - free) < 5 * math.sqrt(2 * free)
-    # and the five of a target are not alike
+    # and the five of a target differ
     pairs = np.concatenate([r[:, 1:] for r in rows["target_noise_ids"]])
     for a, b in itertools.combinations(range(5), 2):
         same_ = (pairs[:, a] == pairs[:, b]).mean()
@@ -538,22 +538,22 @@ def test_errors(load, tmp_path):
             ({"tokens": "kmers", "vocab": three, "k": 4}, "have 3 letters"),
             ({"model": "dnabert", "vocab": three}, "have 3 letters"),
             ({"tokens": "dm", "vocab": three, "k": 4}, "have 3 letters"),
-            ({"tokens": "chars", "vocab": path}, "does not go with"),
-            ({"tokens": "kmers", "merges": path}, "does not go with"),
-            ({"tokens": "none", "unknown": "error"}, "does not go with"),
+            ({"tokens": "chars", "vocab": path}, "cannot be combined with"),
+            ({"tokens": "kmers", "merges": path}, "cannot be combined with"),
+            ({"tokens": "none", "unknown": "error"}, "cannot be combined with"),
             ({"tokens": "none", "dtype": "int32"}, "uint8"),
             ({"tokens": "dm"}, "vocab"),
             ({"tokens": "dm", "vocab": path}, "no word 'CGAC'"),
             ({"tokens": "dm", "vocab": path, "dtype": "uint8"}, "int32"),
             ({"tokens": "kmers", "dtype": "uint8"}, "too small"),
             ({"tokens": "chars", "begin": "cls"}, "specials"),
-            ({"tokens": "onehot", "begin": "cls"}, "leave it out"),
+            ({"tokens": "onehot", "begin": "cls"}, "remove the setting"),
             ({"tokens": "chars", "unknown": "error"}, "letter 6: 0x2a"),
             ({"tokens": "vocab", "vocab": path}, "no word for letter 1"),
             ({"tokens": "bpe"}, "merges"),
             ({"tokens": "chars", "model": "dnabert"}, "kmers"),
             ({"model": "hyenadna", "length": 1, "begin": "cls",
-              "end": "sep"}, "no room"),
+              "end": "sep"}, "too small for"),
             ({"tokens": "chars", "alphabet": "ACA"}, "twice"),
             ({"tokens": "kmers", "k": 12, "alphabet": "ACDEFGHIKLMNP"},
              "too many")):
@@ -562,11 +562,11 @@ def test_errors(load, tmp_path):
         assert words in str(e.value), (settings, str(e.value))
 
 
-# --- batches by length, and where they were left ---
+# --- batches by length, and resuming them ---
 
 def rows_of(b, pad):
-    """(id, tokens) of a batch of any layout, as its lengths say; what is
-    beside them is padding, and nothing else."""
+    """(id, tokens) of a batch of any layout; checks that everything else is
+    padding."""
     t = b["tokens"]
     ids = b.ids.tolist()
     if hasattr(t, "values"):
@@ -599,8 +599,8 @@ def rows_of(b, pad):
     {"batch_size": 7, "shapes": "padded"}])
 @pytest.mark.parametrize("tokens", ["chars", "bpe"])
 def test_batches_and_resume(tmp_path, merges, how, tokens):
-    """Every token once, in whatever batches; and the same batches from any
-    place of the epoch on. How long rows of bpe are, nobody knows before."""
+    """Every token once, in any batches; and the same batches when resuming at
+    any point. The length of bpe rows is not known in advance."""
     seqs = [s[:800] for s in sequences("AACGT", 40, 0.01, 11)]
     path = tmp_path / "s.fa"
     path.write_text("".join(f">s{i}\n{s}\n" for i, s in enumerate(seqs)))

@@ -1,12 +1,11 @@
 /*
- * NumPy arrays side by side, each a field of the same samples: x.npy and
- * y.npy, or all arrays in the folder of a TensorStore. Sample i is row i of
- * each. Rows that are in the file as the batch needs them are read straight
- * into it, as those of npy are.
+ * NumPy arrays that are fields of the same samples: x.npy and y.npy, or all
+ * arrays of a TensorStore. Sample i is row i of each. As with npy, rows stored
+ * as the batch needs them are read straight into it.
  *
- * The samples belong to one object: the first array, or the store's
- * store.json. Several stores are one data set, if their arrays are alike.
- * Which folders of npy files are of this format is said in npy_fields.c.
+ * The samples belong to one object: the first array, or store.json of the
+ * store. Several stores form one data set if their arrays match. npy_fields.c
+ * decides which folders of npy files have this format.
  */
 #include "format/array/arrays.h"
 
@@ -14,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "format/value.h"
 
 enum { BLOB_ARRAY = 1, BLOB_STORE = 2 };
 
@@ -23,12 +23,12 @@ static const struct pen_opt arrays_opts[] = {
 	{ .name = "fields",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct pen_arrays, fields),
-	  .help = "arrays to read, x,y,...; all when empty" },
+	  .help = "arrays to read, separated by commas (default: all)" },
 	{ .name = "trailing",
 	  .type = PEN_OPT_ENUM,
 	  .off = offsetof(struct pen_arrays, trailing),
 	  .dflt = "error",
-	  .help = "bytes after an array",
+	  .help = "what to do with bytes after an array",
 	  .choices = trailing_choices },
 	{ .name = NULL },
 };
@@ -68,14 +68,7 @@ bool pen__named_array_take(struct pen_bytes *b, struct pen_named_array *a)
 
 bool pen__arrays_wants(const struct pen_arrays *p, const char *name)
 {
-	const char *s = p->fields;
-
-	for (size_t n; s && *s; s += n + (s[n] == ',')) {
-		n = strcspn(s, ",");
-		if (strlen(name) == n && memcmp(name, s, n) == 0)
-			return true;
-	}
-	return !p->fields;
+	return !p->fields || pen__in_list(p->fields, name, strlen(name)) >= 0;
 }
 
 int pen__arrays_header(const struct pen_arrays *p, struct pen_peek *pk,
@@ -85,20 +78,21 @@ int pen__arrays_header(const struct pen_arrays *p, struct pen_peek *pk,
 	int rc = pen__npy_read(pk, out, err);
 
 	if (!rc && out->extra && !p->trailing)
-		rc = pen__fail(err, PEN_EDATA, pk->name,
-			       "%" PRIu64 " bytes follow the array; "
-			       "format.trailing=ignore passes over them",
+		rc = pen__fail(err, P_DAMAGED, pk->name,
+			       "%" PRIu64 " bytes follow the array; set "
+			       "format.trailing=ignore to skip them",
 			       out->extra);
 	if (!rc)
 		rc = pen__array_samples(&out->a, PEN_SAMPLES_FIRST, &n,
 					pk->name, err);
 	if (!rc && n && !out->a.nbytes)
-		rc = pen__fail(err, PEN_EDATA, pk->name,
-			       "%" PRIu64 " rows of 0 bytes each", n);
+		rc = pen__fail(err, P_DAMAGED, pk->name,
+			       "the array has %" PRIu64 " rows of 0 bytes each",
+			       n);
 	return rc;
 }
 
-/* The name of a field: that of the file, without .npy. */
+/* The name of a field is that of the file, without .npy. */
 static int name_of_file(const char *path, char *name, size_t cap,
 			struct pen_err *err)
 {
@@ -109,16 +103,16 @@ static int name_of_file(const char *path, char *name, size_t cap,
 	if (n > 4 && strcmp(base + n - 4, ".npy") == 0)
 		n -= 4;
 	if (!n || n >= cap)
-		return pen__fail(err, PEN_EINVAL, path,
-				 "its name cannot be that of a field: at most "
-				 "%zu bytes",
+		return pen__fail(err, P_TOO_LONG, path,
+				 "the file name is too long for a field name "
+				 "(at most %zu bytes)",
 				 cap - 1);
 	memset(name, 0, cap);
 	memcpy(name, base, n);
 	return 0;
 }
 
-/* The object that has the samples: the first of the arrays wanted. */
+/* The object that owns the samples: the first requested array. */
 static uint32_t lead_of(const struct pen_arrays *p, struct pen_peek *pk)
 {
 	const char *s = p->fields;
@@ -149,7 +143,7 @@ static int arrays_index(const struct pen_format *f, struct pen_peek *pk,
 		return pen__tensor_store_index(p, pk, found, err);
 	}
 	if (pen__tensor_store_has(pk))
-		return 0; /* if it is one of its arrays, store.json says so */
+		return 0; /* store.json lists it if it is part of the store */
 	rc = name_of_file(pk->name, a.name, sizeof(a.name), err);
 	if (rc || !pen__arrays_wants(p, a.name))
 		return rc;
@@ -170,26 +164,28 @@ struct binder {
 	const struct pen_index *ix;
 	struct pen_err *err;
 	uint32_t group;
-	uint64_t rows;	  /* of the group's arrays */
-	uint32_t rows_of; /* the object that says so */
+	uint64_t rows;	  /* of the arrays of the group */
+	uint32_t rows_of; /* the object they were taken from */
 	uint32_t nhere;	  /* arrays of the group so far */
 	enum pen_seen seen[PEN_MAX_FIELDS];
 };
 
 static int damaged(struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, "arrays", "damaged index entry");
+	return pen__fail(err, P_BAD_INDEX, "arrays",
+			 "the index entry is damaged");
 }
 
-static int misfit(const struct binder *b, uint32_t object, const char *why)
+static int misfit(const struct binder *b, int kind, uint32_t object,
+		  const char *why)
 {
 	char name[256];
 
 	b->ix->name_of(b->ix, object, name, sizeof(name));
-	return pen__fail(b->err, PEN_EDATA, name, "%s", why);
+	return pen__fail(b->err, kind, name, "%s", why);
 }
 
-/* The field of that name: of the first group it becomes one. */
+/* The field of that name; arrays of the first group define the fields. */
 static int field_of(struct binder *b, const struct pen_named_array *a,
 		    uint32_t *out)
 {
@@ -198,18 +194,18 @@ static int field_of(struct binder *b, const struct pen_named_array *a,
 	for (*out = 0; *out < f->nfields; ++*out)
 		if (strcmp(f->field[*out].name, a->name) == 0)
 			return b->group ? 0
-					: misfit(b, a->object,
-						 "has the name of another "
-						 "array");
+					: misfit(b, P_DAMAGED, a->object,
+						 "another array has the same "
+						 "name");
 	if (b->group)
-		return misfit(b, a->object,
-			      "the stores before it have no such array; name "
-			      "those to read with fields=");
+		return misfit(b, P_FILES_DISAGREE, a->object,
+			      "earlier stores do not contain this array; list "
+			      "the arrays to read with fields=");
 	if (f->nfields == PEN_MAX_FIELDS)
-		return misfit(b, a->object,
-			      "is one array more than the 64 that a data set "
-			      "has as fields: name those to read with fields=, "
-			      "or take files as samples with format=npy");
+		return misfit(b, P_OVER_LIMIT, a->object,
+			      "a data set has at most 64 arrays as fields; "
+			      "list the arrays to read with fields=, or set "
+			      "format=npy to read files as samples");
 	f->field[f->nfields] = (struct pen_field){ 0 };
 	memcpy(f->field[f->nfields++].name, a->name, sizeof(a->name));
 	return 0;
@@ -218,7 +214,7 @@ static int field_of(struct binder *b, const struct pen_named_array *a,
 static int check_rows(struct binder *b, const struct pen_named_array *a)
 {
 	const uint64_t n = (uint64_t)a->npy.a.shape[0];
-	char name[100], why[192];
+	char name[100], why[256];
 
 	if (!b->nhere++) {
 		b->rows = n;
@@ -228,10 +224,10 @@ static int check_rows(struct binder *b, const struct pen_named_array *a)
 		return 0;
 	b->ix->name_of(b->ix, b->rows_of, name, sizeof(name));
 	snprintf(why, sizeof(why),
-		 "has %" PRIu64 " rows, and %s has %" PRIu64 ": fields of one "
-		 "data set have the same",
+		 "the array has %" PRIu64 " rows, but %s has %" PRIu64
+		 "; all fields must have the same number",
 		 n, name, b->rows);
-	return misfit(b, a->object, why);
+	return misfit(b, P_FILES_DISAGREE, a->object, why);
 }
 
 static int add_array(struct binder *b, const struct pen_named_array *a)
@@ -254,12 +250,12 @@ static int add_array(struct binder *b, const struct pen_named_array *a)
 	v = &p->views.v[c->view];
 	if (pen__field_widen(&b->f->field[i], &b->seen[i], v,
 			     p->views.dims + v->dims, why, sizeof(why)))
-		return misfit(b, a->object, why);
+		return misfit(b, P_FILES_DISAGREE, a->object, why);
 	return 0;
 }
 
-/* Is it in the folder of the first array? */
-static bool beside(const struct binder *b, uint32_t object)
+/* Whether the object is in the folder of the first array. */
+static bool in_first_folder(const struct binder *b, uint32_t object)
 {
 	char one[4096], other[4096], *slash;
 
@@ -295,18 +291,19 @@ static int add_blob(struct binder *b, uint32_t object, unsigned *kind)
 		if (!pen__named_array_take(&in, &a) ||
 		    a.object >= b->ix->nobjects)
 			return damaged(b->err);
-		/* one that could not be read has the blob of another */
+		/* an unreadable array has the blob of another */
 		if (*kind == BLOB_ARRAY && a.object != object)
-			return misfit(b, object,
-				      "cannot be read, and a field cannot be "
-				      "left out: see it by itself with "
-				      "`penstock verify`, or name the others "
-				      "with fields=");
-		if (*kind == BLOB_ARRAY && b->nhere && !beside(b, object))
-			return misfit(b, object,
-				      "is in another folder than the arrays "
-				      "before it: fields of one data set are "
-				      "in one folder, or in a TensorStore's");
+			return misfit(
+				b, P_DAMAGED, object,
+				"the array cannot be read, and a field cannot "
+				"be skipped; check it with `penstock verify`, "
+				"or list the other arrays with fields=");
+		if (*kind == BLOB_ARRAY && b->nhere &&
+		    !in_first_folder(b, object))
+			return misfit(b, P_FILES_DISAGREE, object,
+				      "the array is not in the folder of the "
+				      "earlier arrays; all fields must be in "
+				      "one folder or in one TensorStore");
 		rc = add_array(b, &a);
 	}
 	return rc;
@@ -316,12 +313,12 @@ static int check_group(struct binder *b, uint32_t object)
 {
 	if (b->nhere == b->f->nfields)
 		return 0;
-	return misfit(b, object,
-		      "lacks an array that the stores before it have; name "
-		      "those to read with fields=");
+	return misfit(b, P_FILES_DISAGREE, object,
+		      "the store lacks an array that earlier stores contain; "
+		      "list the arrays to read with fields=");
 }
 
-/* Every store is a group; arrays by themselves are one together. */
+/* Every store is a group; separate arrays form one group. */
 static int add_all(struct binder *b)
 {
 	struct pen_arrays *p = b->f->priv;
@@ -340,15 +337,16 @@ static int add_all(struct binder *b)
 		narrays += kind == BLOB_ARRAY;
 		p->stores |= kind == BLOB_STORE;
 		if (!rc && narrays && p->stores)
-			rc = misfit(b, o,
-				    "arrays beside the folder of a TensorStore "
-				    "are no part of it: give either");
+			rc = misfit(b, P_FILES_DISAGREE, o,
+				    "arrays next to the folder of a "
+				    "TensorStore are not part of it; specify "
+				    "either the store or the arrays");
 	}
 	p->ngroups = p->stores ? b->group : 1;
 	return rc;
 }
 
-/* Of arrays that were not asked for only their files are known. */
+/* Only the file names of arrays that are not requested are known. */
 static int no_array(const struct pen_format *f, const char *name, size_t n,
 		    struct pen_err *err)
 {
@@ -365,8 +363,8 @@ static int no_array(const struct pen_format *f, const char *name, size_t n,
 		pen__near_see(&near, slash,
 			      dot ? (size_t)(dot - slash) : strlen(slash));
 	}
-	return pen__fail(err, PEN_ENOTFOUND, "fields",
-			 "there is no array %.*s%s", n < 100 ? (int)n : 100,
+	return pen__fail(err, P_NO_SUCH_PART, "fields",
+			 "there is no array '%.*s'%s", n < 100 ? (int)n : 100,
 			 name, pen__near_text(&near).s);
 }
 
@@ -376,7 +374,7 @@ static int check_fields(const struct pen_format *f, struct pen_err *err)
 	const char *s = p->fields;
 
 	if (!f->nfields && !s)
-		return pen__fail(err, PEN_ENOTFOUND, "arrays", "no arrays");
+		return pen__fail(err, P_NOT_FOUND, "arrays", "no arrays found");
 	for (size_t n; s && *s; s += n + (s[n] == ',')) {
 		uint32_t i = 0;
 
@@ -459,18 +457,9 @@ static void arrays_locate(const struct pen_format *f, uint32_t object,
 	const struct pen_column *c = columns(f, object);
 
 	for (uint32_t i = 0; i < f->nfields; i++) {
-		const struct pen_view *v = &p->views.v[c[i].view];
-
-		units[i] = (struct pen_unit){
-			.offset = v->at + (v->strided ? 0 : k * v->row),
-			.len = v->strided ? v->nbytes : v->row,
-			.id = (uint64_t)c[i].object << 8,
-			.object = c[i].object,
-			.field = (uint16_t)i,
-			.flags = v->plain     ? PEN_UNIT_PLAIN
-				 : v->strided ? PEN_UNIT_SHARED
-					      : 0,
-		};
+		units[i] =
+			pen__view_unit(&p->views.v[c[i].view], c[i].object, k);
+		units[i].field = (uint16_t)i;
 	}
 }
 
@@ -482,18 +471,13 @@ static int arrays_emit(const struct pen_format *f, const struct pen_row *r,
 
 	for (uint32_t i = 0; i < f->nfields; i++) {
 		const struct pen_view *v = &p->views.v[c[i].view];
-		const uint64_t first = v->strided ? r->k * v->step : 0;
+		int rc = 0;
 
-		if (v->plain)
-			continue; /* already in its row */
-		if (r->data[i].n != r->units[i].len ||
-		    r->dst_len[i] != v->row ||
-		    first + pen__view_span(v) > r->data[i].n)
-			return pen__object_fail(
-				f, c[i].object, NULL,
-				"the bytes read are not the sample's", err);
-		pen__view_copy(v, p->views.dims + v->dims, r->data[i].p + first,
-			       r->dst[i]);
+		if (!v->plain) /* else already in its row */
+			rc = pen__view_emit(f, r, i, v, p->views.dims + v->dims,
+					    err);
+		if (rc)
+			return rc;
 	}
 	return 0;
 }
@@ -501,12 +485,12 @@ static int arrays_emit(const struct pen_format *f, const struct pen_row *r,
 static void arrays_describe(const struct pen_format *f, struct pen_describe *d)
 {
 	const struct pen_arrays *p = f->priv;
-	bool swap = false, turned = false, strided = false;
+	bool swap = false, transposed = false, strided = false;
 	char text[32];
 
 	for (size_t i = 0; i < p->views.n; i++) {
 		swap |= p->views.v[i].swap;
-		turned |= p->views.v[i].fortran && !p->views.v[i].plain;
+		transposed |= p->views.v[i].fortran && !p->views.v[i].plain;
 		strided |= p->views.v[i].strided;
 	}
 	if (p->stores) {
@@ -515,23 +499,23 @@ static void arrays_describe(const struct pen_format *f, struct pen_describe *d)
 	}
 	d->fact(d->arg, "a field is", "an array, a sample a row of each");
 	d->fact(d->arg, "byte order", swap ? "big-endian" : "little-endian");
-	d->fact(d->arg, "memory order", turned ? "Fortran" : "C");
+	d->fact(d->arg, "memory order", transposed ? "Fortran" : "C");
 	d->fact(d->arg, "compression", "none");
 	if (strided)
 		d->advice(d->arg,
-			  "an array in Fortran order: each read "
-			  "touches the whole file; save C-order arrays");
+			  "an array is in Fortran order: each read touches the "
+			  "whole file; save arrays in C order");
 	if (swap)
-		d->advice(d->arg, "big-endian: swapped on every read; save "
-				  "little-endian arrays");
+		d->advice(d->arg, "big-endian data is byte-swapped on every "
+				  "read; save little-endian arrays");
 }
 
 static const char *const markers[] = { PEN_TENSOR_STORE, NULL };
 
 const struct pen_format_ops pen__format_arrays = {
 	.name = "arrays",
-	.help = "NumPy arrays side by side, each a field: x.npy and y.npy, or "
-		"a TensorStore's folder",
+	.help = "NumPy arrays of one folder, one field each (x.npy, y.npy), or "
+		"a TensorStore",
 	.markers = markers,
 	.marks = pen__tensor_store_marks,
 	.opts = arrays_opts,

@@ -1,8 +1,8 @@
 /*
- * The folder of a TensorStore (python/penstock/_tensors.py): arrays as npy
- * files, in subfolders where their names have slashes, and store.json, which
- * names them and says how many rows they have. Arrays it does not name are no
- * part of the store; one that is not there, or has other rows, is an error.
+ * A TensorStore (python/penstock/_tensors.py): a folder with arrays as npy
+ * files, in subfolders if their names contain slashes, and store.json, which
+ * lists them and their number of rows. Other arrays are not part of the store;
+ * a listed array that is missing or has a different number of rows is an error.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #define FORMAT "penstock-tensors"
 #define MOST_JSON (1u << 20)
-#define MOST_UP 16 /* folders that an array may be below its store */
+#define MOST_UP 16 /* deepest nesting of an array below its store */
 
 bool pen__tensor_store_marks(const void *head, size_t n)
 {
@@ -39,7 +39,7 @@ bool pen__tensor_store_has(struct pen_peek *pk)
 	return false;
 }
 
-/* An array of the store, to be read as an object of its own. */
+/* An array of the store, read as a separate object. */
 struct array_peek {
 	struct pen_peek pk;
 	struct pen_peek *store;
@@ -53,14 +53,14 @@ static int read_array(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 
 	if (off > pk->size || len > pk->size - off)
 		return pen__fail(
-			err, PEN_EDATA, pk->name,
-			"is truncated: %zu bytes are needed at %" PRIu64
-			", and it has %" PRIu64,
+			err, P_TRUNCATED, pk->name,
+			"truncated: %zu bytes are needed at offset %" PRIu64
+			", but the file has %" PRIu64,
 			len, off, pk->size);
 	return ap->store->read_of(ap->store, ap->object, off, buf, len, err);
 }
 
-/* No part of it leads out of the store, or to what is hidden. */
+/* Rejects keys that lead out of the store or to hidden files. */
 static bool good_key(const char *key)
 {
 	size_t n;
@@ -86,23 +86,24 @@ static int add_array(const struct pen_arrays *p, struct pen_peek *pk,
 	int rc;
 
 	if (n >= sizeof(a.name) || !good_key(key))
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "'%.80s' cannot be the name of a field", key);
+		return pen__fail(err, P_BAD_DATA_VALUE, pk->name,
+				 "'%.80s' is not a valid field name", key);
 	memcpy(a.name, key, n);
 	snprintf(rel, sizeof(rel), "%s.npy", key);
 	snprintf(path, sizeof(path), "%.*s%s",
 		 slash ? (int)(slash + 1 - pk->name) : 0, pk->name, rel);
 	if (!pk->find || !pk->find(pk, rel, &ap.object, &ap.pk.size))
-		return pen__fail(err, PEN_EDATA, path,
-				 "is not there, and store.json names it");
+		return pen__fail(
+			err, P_FILES_DISAGREE, path,
+			"the array is missing, but store.json lists it");
 	ap.pk.name = path;
 	rc = pen__arrays_header(p, &ap.pk, &a.npy, err);
 	if (rc)
 		return rc;
 	if ((uint64_t)a.npy.a.shape[0] != rows)
-		return pen__fail(err, PEN_EDATA, path,
-				 "has %" PRId64
-				 " rows, and store.json says %" PRIu64,
+		return pen__fail(err, P_FILES_DISAGREE, path,
+				 "the array has %" PRId64
+				 " rows, but store.json declares %" PRIu64,
 				 a.npy.a.shape[0], rows);
 	a.object = ap.object;
 	pen__named_array_put(&found->blob, &a);
@@ -111,8 +112,8 @@ static int add_array(const struct pen_arrays *p, struct pen_peek *pk,
 
 static int not_a_store(const char *name, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, name,
-			 "is not the store.json of a TensorStore");
+	return pen__fail(err, P_NOT_THIS_FORMAT, name,
+			 "not the store.json of a TensorStore");
 }
 
 static int add_arrays(const struct pen_arrays *p, struct pen_peek *pk,
@@ -139,11 +140,10 @@ static int add_arrays(const struct pen_arrays *p, struct pen_peek *pk,
 		if (!pen__arrays_wants(p, key))
 			continue;
 		if (n++ == PEN_MAX_FIELDS)
-			return pen__fail(
-				err, PEN_EINVAL, pk->name,
-				"names more than the 64 arrays that a "
-				"data set has as fields: name those to "
-				"read with fields=");
+			return pen__fail(err, P_MISSING_SETTING, pk->name,
+					 "more than 64 arrays are listed, the "
+					 "most a data set can have; list the "
+					 "arrays to read with fields=");
 		rc = add_array(p, pk, key, rows, found, err);
 	}
 	if (rc || found->blob.bad)

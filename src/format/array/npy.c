@@ -1,7 +1,7 @@
 /*
- * NumPy's npy: one array per file. A sample whose bytes are already what the
- * batch needs is read straight into it; otherwise emit() swaps, transposes or
- * gathers. Refuses Python objects, strings, dates and records by name.
+ * NumPy's npy: one array per file. A sample that is stored as the batch needs
+ * it is read straight into it; otherwise emit() swaps, transposes or gathers.
+ * Rejects Python objects, strings, dates and records by name.
  */
 #include "format/array/npy.h"
 
@@ -22,14 +22,14 @@ static const struct pen_opt npy_opts[] = {
 	  .type = PEN_OPT_ENUM,
 	  .off = offsetof(struct npy, samples),
 	  .dflt = "auto",
-	  .help = "what is a sample: the file, or a step along the first or "
+	  .help = "what a sample is: the file, or an entry along the first or "
 		  "last axis",
 	  .choices = pen__samples_choices },
 	{ .name = "trailing",
 	  .type = PEN_OPT_ENUM,
 	  .off = offsetof(struct npy, trailing),
 	  .dflt = "error",
-	  .help = "bytes after the array",
+	  .help = "what to do with bytes after the array",
 	  .choices = trailing_choices },
 	{ .name = NULL },
 };
@@ -53,10 +53,10 @@ static int npy_index(const struct pen_format *f, struct pen_peek *pk,
 		return rc;
 	if (h.extra && !p->trailing)
 		return pen__fail(
-			err, PEN_EDATA, pk->name,
-			"%" PRIu64 " bytes follow the array: several "
-			"arrays in one file? format.trailing=ignore reads "
-			"the first",
+			err, P_DAMAGED, pk->name,
+			"%" PRIu64
+			" bytes follow the array, perhaps more arrays; set "
+			"format.trailing=ignore to read only the first",
 			h.extra);
 	if (mode == PEN_SAMPLES_AUTO)
 		mode = f->nobjects_hint == 1 && h.a.ndim ? PEN_SAMPLES_FIRST
@@ -66,8 +66,9 @@ static int npy_index(const struct pen_format *f, struct pen_peek *pk,
 	if (rc < 0)
 		return rc;
 	if (mode != PEN_SAMPLES_FILE && found->nsamples && !h.a.nbytes)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "%" PRIu64 " samples of 0 bytes each",
+		return pen__fail(err, P_DAMAGED, pk->name,
+				 "the array has %" PRIu64
+				 " samples of 0 bytes each",
 				 found->nsamples);
 	pen__buf_le(&found->blob, (unsigned)mode, 1);
 	pen__npy_put(&found->blob, &h);
@@ -99,7 +100,8 @@ static int npy_add(struct pen_format *f, const struct pen_index *ix,
 
 	if (!pen__npy_take(&b, &h) || mode < PEN_SAMPLES_FILE ||
 	    mode >= PEN_NSAMPLES || (mode != PEN_SAMPLES_FILE && !h.a.ndim))
-		return pen__fail(err, PEN_EDATA, "npy", "damaged index entry");
+		return pen__fail(err, P_BAD_INDEX, "npy",
+				 "the index entry is damaged");
 	if (pen__views_add(&p->views, &h.a, (enum pen_samples)mode) < 0)
 		return pen__fail_nomem(err, "npy", sizeof(*v));
 	v = &p->views.v[blob];
@@ -109,9 +111,9 @@ static int npy_add(struct pen_format *f, const struct pen_index *ix,
 	if (!pen__field_widen(&f->field[0], seen, v, shape, why, sizeof(why)))
 		return 0;
 	pen__blob_name(ix, blob, name, sizeof(name));
-	return pen__fail(err, PEN_EDATA, name,
-			 "%s; arrays that are fields of the same samples are "
-			 "read with format=arrays",
+	return pen__fail(err, P_FILES_DISAGREE, name,
+			 "%s; if the arrays are fields of the same samples, "
+			 "set format=arrays",
 			 why);
 }
 
@@ -165,17 +167,7 @@ static void npy_shape(const struct pen_format *f, uint32_t object, uint64_t k,
 static void npy_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 		       struct pen_unit *u)
 {
-	const struct pen_view *v = view_of(f, object);
-
-	*u = (struct pen_unit){
-		.offset = v->at + (v->strided ? 0 : k * v->row),
-		.len = v->strided ? v->nbytes : v->row,
-		.id = (uint64_t)object << 8,
-		.object = object,
-		.flags = v->plain     ? PEN_UNIT_PLAIN
-			 : v->strided ? PEN_UNIT_SHARED
-				      : 0,
-	};
+	*u = pen__view_unit(view_of(f, object), object, k);
 }
 
 static int npy_emit(const struct pen_format *f, const struct pen_row *r,
@@ -183,49 +175,40 @@ static int npy_emit(const struct pen_format *f, const struct pen_row *r,
 {
 	const struct npy *p = f->priv;
 	const struct pen_view *v = view_of(f, r->object);
-	const uint64_t first = v->strided ? r->k * v->step : 0;
 
-	/* what locate() asked for, or nothing below holds */
-	if (r->data[0].n != r->units[0].len || r->dst_len[0] != v->row ||
-	    first + pen__view_span(v) > r->data[0].n)
-		return pen__object_fail(f, r->object, NULL,
-					"the bytes read are not the sample's",
-					err);
-	pen__view_copy(v, p->views.dims + v->dims, r->data[0].p + first,
-		       r->dst[0]);
-	return 0;
+	return pen__view_emit(f, r, 0, v, p->views.dims + v->dims, err);
 }
 
 static void npy_describe(const struct pen_format *f, struct pen_describe *d)
 {
 	const struct npy *p = f->priv;
 	const struct pen_views *vs = &p->views;
-	bool swap = false, fortran = false, strided = false, crooked = false;
+	bool swap = false, fortran = false, strided = false, unaligned = false;
 	char text[32];
 
 	for (size_t i = 0; i < vs->n; i++) {
 		swap |= vs->v[i].swap;
 		fortran |= vs->v[i].fortran && !vs->v[i].plain;
 		strided |= vs->v[i].strided;
-		crooked |= vs->v[i].at % 64 != 0;
+		unaligned |= vs->v[i].at % 64 != 0;
 	}
 	snprintf(text, sizeof(text), "%u.0", p->major);
 	d->fact(d->arg, "version", text);
 	d->fact(d->arg, "byte order", swap ? "big-endian" : "little-endian");
 	d->fact(d->arg, "memory order", fortran ? "Fortran" : "C");
 	d->fact(d->arg, "compression", "none");
-	d->fact(d->arg, "data alignment", crooked ? "none" : "64 bytes");
+	d->fact(d->arg, "data alignment", unaligned ? "none" : "64 bytes");
 	if (strided)
 		d->advice(d->arg, "samples are strided: each read touches the "
 				  "whole file; store samples along the first "
 				  "axis in C order");
 	if (fortran && !strided)
-		d->advice(d->arg, "Fortran order: transposed on every read; "
-				  "save C-order arrays");
+		d->advice(d->arg, "arrays in Fortran order are transposed on "
+				  "every read; save them in C order");
 	if (swap)
-		d->advice(d->arg, "big-endian: swapped on every read; save "
-				  "little-endian arrays");
-	if (crooked)
+		d->advice(d->arg, "big-endian data is byte-swapped on every "
+				  "read; save little-endian arrays");
+	if (unaligned)
 		d->advice(d->arg, "data is not 64-byte aligned; NumPy 1.14 "
 				  "and later align it");
 }
@@ -238,8 +221,8 @@ static int npy_write(const struct pen_format *f, const struct pen_table *t,
 	int rc;
 
 	if (t->nfields != 1)
-		return pen__fail(err, PEN_EINVAL, "npy",
-				 "holds one array, not %u; use npz",
+		return pen__fail(err, P_CANNOT_WRITE_THIS, "npy",
+				 "the format stores one array, not %u; use npz",
 				 t->nfields);
 	rc = pen__npy_write_mode(t, p->samples, &mode, err);
 	return rc < 0 ? rc : pen__npy_write(t, 0, mode, out, err);

@@ -1,15 +1,15 @@
 /*
  * Are the npy files of a folder samples, or fields of the same samples? A
  * thousand pictures are samples; x.npy and y.npy are fields (the format
- * arrays). Nothing in the files says which, so there is a rule, for folders
- * where neither format= nor samples= is given; docs/formats.md has it:
+ * arrays). The files do not say, so there is a rule for folders without
+ * format= and samples=, which docs/formats.md documents:
  *
- *  - Files whose names differ in digits only are a series: samples.
- *  - Otherwise, arrays whose first axes have one length are fields, if they
- *    could not be samples (other types, or other numbers of axes), or if they
- *    are few and differ in shape, or one is called x, y, label or target.
+ *  - Files whose names differ only in digits are a series: samples.
+ *  - Otherwise, arrays with first axes of equal length are fields if they
+ *    cannot be samples (different types or numbers of axes), if they are few
+ *    and differ in shape, or if one is named x, y, label or target.
  *  - Many arrays of one type and shape are samples.
- *  - What is left can be both, and is an error that says what to set.
+ *  - All other cases are ambiguous: an error that says what to set.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -22,16 +22,16 @@
 
 struct files {
 	const struct pen_index *ix;
-	bool series; /* all names are one, but for digits */
-	bool mixed;  /* some are */
-	bool called; /* one has the name of a field */
-	bool rows;   /* first axes have one length, above 1 */
-	bool alike;  /* types and shapes are the same */
+	bool series; /* names differ only in digits */
+	bool mixed;  /* some of them do */
+	bool called; /* one has a typical field name */
+	bool rows;   /* first axes have equal length, above 1 */
+	bool alike;  /* types and shapes are equal */
 	bool apart;  /* they cannot be samples of one data set */
 	uint64_t n;
 };
 
-/* The last part of a path, without .npy. */
+/* The last component of a path, without .npy. */
 static size_t stem_of(const char *path, const char **stem)
 {
 	const char *slash = strrchr(path, '/');
@@ -42,7 +42,7 @@ static size_t stem_of(const char *path, const char **stem)
 	return n > 4 && strcmp(*stem + n - 4, ".npy") == 0 ? n - 4 : n;
 }
 
-/* With "#" for each number: what names of a series have alike. */
+/* Replaces each number by "#": equal for the names of a series. */
 static void plain_name(const char *path, char *out, size_t cap)
 {
 	const char *s;
@@ -57,7 +57,7 @@ static void plain_name(const char *path, char *out, size_t cap)
 	out[k] = '\0';
 }
 
-/* Is a word of the name, in letters, one that fields are called? */
+/* Whether a word of the name is a typical field name. */
 static bool names_field(const char *path)
 {
 	static const char *const names[] = { "x",      "y",	 "label",
@@ -84,7 +84,7 @@ static bool same_folder(const char *a, const char *b)
 	return n == (y ? (size_t)(y - b) : 0) && memcmp(a, b, n) == 0;
 }
 
-/* False: they are not of one folder. */
+/* False: they are in different folders. */
 static bool look_at_names(struct files *f)
 {
 	char a[512], b[512], x[256], y[256];
@@ -114,7 +114,7 @@ static bool header_of(const struct files *f, uint64_t object, struct pen_npy *h)
 		f->ix->blob(f->ix, f->ix->blob_of(f->ix, object));
 	struct pen_bytes b = pen__bytes(s.p, s.n);
 
-	pen__take_u8(&b); /* how samples would be taken */
+	pen__take_u8(&b); /* the mode of samples */
 	return pen__npy_take(&b, h);
 }
 
@@ -144,11 +144,11 @@ static int ambiguous(const struct files *f, struct pen_err *err)
 	char name[256];
 
 	f->ix->name_of(f->ix, 0, name, sizeof(name));
-	return pen__fail(err, PEN_EINVAL, name,
-			 "%" PRIu64 " arrays of equal length are in this "
-			 "folder, and each may be a field or a sample: set "
-			 "format=arrays (a field each, a sample a row) or "
-			 "format.samples=file",
+	return pen__fail(err, P_AMBIGUOUS_DATA, name,
+			 "the %" PRIu64
+			 " arrays of this folder can be fields or samples; set "
+			 "format=arrays (an array is a field, a row is a "
+			 "sample) or format.samples=file",
 			 f->n);
 }
 
@@ -160,7 +160,7 @@ int pen__npy_together(const struct pen_index *ix, uint64_t nbad,
 	*other = NULL;
 	if (f.n < 2 || f.n > PEN_MAX_FIELDS || !look_at_names(&f) || f.series)
 		return 0;
-	if (nbad) /* what it has nobody knows */
+	if (nbad) /* their contents are unknown */
 		return ambiguous(&f, err);
 	if (!look_at_arrays(&f) || !f.rows)
 		return 0;

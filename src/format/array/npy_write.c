@@ -1,8 +1,6 @@
 /*
- * The writer of npy: version 1.0 and C order, byte for byte what np.save
- * writes, so that files made here and files made there are the same files.
- * Refuses nothing NumPy's version 1.0 takes; a header of 32 axes of 20 digits
- * is far below its 65,535 bytes.
+ * The npy writer: version 1.0 and C order, byte for byte what np.save writes. A
+ * header of 32 axes of 20 digits is far below the 65,535 bytes of version 1.0.
  */
 #include "format/array/npy.h"
 
@@ -11,7 +9,7 @@
 
 #include "base/mem.h"
 
-#define GROWTH_DIGITS 21 /* room NumPy leaves to let axis 0 grow in place */
+#define GROWTH_DIGITS 21 /* room NumPy reserves to let axis 0 grow in place */
 #define PIECE ((size_t)256 << 10)
 
 static const char *const descrs[PEN_NDTYPES] = {
@@ -43,7 +41,8 @@ void pen__npy_header(struct pen_buf *b, enum pen_dtype t, const int64_t *shape,
 					  shape[0]);
 		pad = GROWTH_DIGITS > digits ? GROWTH_DIGITS - digits : 0;
 	}
-	/* 10 bytes before the text and a newline after it; never no padding */
+	/* 10 bytes precede the text and a newline ends it; at least one byte of
+	 * padding */
 	pad += 64 - (10 + d.n + pad + 1) % 64;
 	pen__buf_put(b, "\x93NUMPY\x01\x00", 8);
 	pen__buf_le(b, d.n + pad + 1, 2);
@@ -60,20 +59,21 @@ int pen__npy_write_mode(const struct pen_table *t, int option,
 	if (option == PEN_SAMPLES_AUTO)
 		*out = t->nsamples == 1 ? PEN_SAMPLES_FILE : PEN_SAMPLES_FIRST;
 	if (*out == PEN_SAMPLES_FILE && t->nsamples != 1)
-		return pen__fail(
-			err, PEN_EINVAL, "samples",
-			"format.samples=file puts one sample in a file, not "
-			"%" PRIu64 "; use format.samples=first or last",
-			t->nsamples);
+		return pen__fail(err, P_BAD_VALUE, "samples",
+				 "format.samples=file writes one sample per "
+				 "file, not %" PRIu64
+				 "; set format.samples=first or last",
+				 t->nsamples);
 	return 0;
 }
 
 /*
- * Samples last: item i of every sample, then item i + 1, in pieces that are
- * at most PIECE bytes and hold whole lines of n samples when these fit.
+ * Samples last: element i of every sample, then element i + 1, in pieces of at
+ * most PIECE bytes that contain entire lines of n samples if these fit.
  */
-static int write_turned(const uint8_t *data, uint64_t n, size_t row,
-			size_t item, struct pen_out *out, struct pen_err *err)
+static int write_transposed(const uint8_t *data, uint64_t n, size_t row,
+			    size_t item, struct pen_out *out,
+			    struct pen_err *err)
 {
 	const size_t nitems = row / item;
 	const size_t nj = n < PIECE / item ? (size_t)n : PIECE / item;
@@ -102,7 +102,7 @@ static int write_turned(const uint8_t *data, uint64_t n, size_t row,
 	return rc;
 }
 
-/* Header and bytes of the array; false when there can be no such array. */
+/* Header and size of the array; false if it is not a valid array. */
 static bool head_of(const struct pen_table *t, uint32_t field,
 		    enum pen_samples mode, struct pen_buf *h, size_t *all)
 {
@@ -147,7 +147,7 @@ int pen__npy_write(const struct pen_table *t, uint32_t field,
 	int rc;
 
 	if (!head_of(t, field, mode, &h, &all))
-		return pen__fail(err, PEN_EINVAL, fd->name,
+		return pen__fail(err, P_CANNOT_WRITE_THIS, fd->name,
 				 "an array of this shape cannot be written");
 	rc = h.bad ? pen__fail_nomem(err, fd->name, 128)
 		   : out->write(out, h.p, h.n, err);
@@ -159,8 +159,8 @@ int pen__npy_write(const struct pen_table *t, uint32_t field,
 	data = pen__table_get(t, field, &mem, err);
 	if (!data)
 		return err && err->code ? err->code : PEN_ENOMEM;
-	rc = write_turned(data, t->nsamples, all / t->nsamples,
-			  pen_dtype_size(fd->dtype), out, err);
+	rc = write_transposed(data, t->nsamples, all / t->nsamples,
+			      pen_dtype_size(fd->dtype), out, err);
 	pen__free(mem);
 	return rc;
 }

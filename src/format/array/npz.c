@@ -1,10 +1,9 @@
 /*
- * NumPy's npz: a zip archive of npy members, one a field. Stored members are
- * read like npy files, in place; deflated ones are inflated per sample when
- * the file is the sample, and once for all samples that need them otherwise.
- * The archive's crc32 is checked unless switched off, which for stored
- * members in first/last mode means fetching them whole. See npz_index.c for
- * what is refused.
+ * NumPy's npz: a zip archive of npy members, one per field. Stored members are
+ * read in place like npy files. Deflated ones are inflated per sample if the
+ * file is the sample, otherwise once for all samples that need them. The crc32
+ * of members is verified unless switched off; in first/last mode this requires
+ * fetching entire stored members. npz_index.c documents what is rejected.
  */
 #include "format/array/npz.h"
 
@@ -18,28 +17,29 @@ static const struct pen_opt npz_opts[] = {
 	  .type = PEN_OPT_ENUM,
 	  .off = offsetof(struct pen_npz, samples),
 	  .dflt = "auto",
-	  .help = "what is a sample: the file, or a step along the first or "
-		  "last axis of every member",
+	  .help = "what a sample is: the file, or an entry along the first or "
+		  "last axis of each member",
 	  .choices = pen__samples_choices },
 	{ .name = "fields",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct pen_npz, fields),
-	  .help = "members to read, x,y,...; all numeric ones when empty" },
+	  .help = "members to read, separated by commas (default: all numeric "
+		  "ones)" },
 	{ .name = "crc",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct pen_npz, crc),
 	  .dflt = "true",
-	  .help = "check the members' crc32" },
+	  .help = "verify the crc32 of each member" },
 	{ .name = "compress",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct pen_npz, compress),
 	  .dflt = "false",
-	  .help = "writing: deflate members" },
+	  .help = "writing: compress members with deflate" },
 	{ .name = "level",
 	  .type = PEN_OPT_INT,
 	  .off = offsetof(struct pen_npz, level),
 	  .dflt = "6",
-	  .help = "writing: how hard to deflate",
+	  .help = "writing: deflate level (12: smallest)",
 	  .min = 1,
 	  .max = 12 },
 	{ .name = NULL },
@@ -54,7 +54,7 @@ static void npz_close(struct pen_format *f)
 	p->member = NULL;
 }
 
-/* While bind() goes through the objects. */
+/* State of bind() over the objects. */
 struct binder {
 	struct pen_format *f;
 	const struct pen_index *ix;
@@ -63,13 +63,18 @@ struct binder {
 	enum pen_seen seen[PEN_MAX_FIELDS];
 };
 
+static int damaged(struct pen_err *err)
+{
+	return pen__fail(err, P_BAD_INDEX, "npz", "the index entry is damaged");
+}
+
 static int misfit(const struct binder *b, const char *field, const char *why)
 {
 	char name[256], where[336];
 
 	pen__blob_name(b->ix, b->blob, name, sizeof(name));
 	snprintf(where, sizeof(where), "%s:%s.npy", name, field);
-	return pen__fail(b->err, PEN_EDATA, where, "%s", why);
+	return pen__fail(b->err, P_FILES_DISAGREE, where, "%s", why);
 }
 
 static int field_of(const struct pen_format *f, const char *name)
@@ -80,7 +85,8 @@ static int field_of(const struct pen_format *f, const char *name)
 	return -1;
 }
 
-/* Adds one member of one object; most have the view the one before had. */
+/* Adds one member of one object; most have the same view as their predecessor.
+ */
 static int add_entry(struct binder *b, const struct pen_npz_entry *e,
 		     enum pen_samples mode)
 {
@@ -94,8 +100,8 @@ static int add_entry(struct binder *b, const struct pen_npz_entry *e,
 
 	if (i < 0)
 		return misfit(b, e->name,
-			      "others before it do not have this "
-			      "array; name those to read with fields=");
+			      "earlier files do not contain this array; list "
+			      "the arrays to read with fields=");
 	if (pen__views_add(vs, &e->npy.a, mode) < 0)
 		return pen__fail_nomem(b->err, "npz", sizeof(*vs->v));
 	m = &p->member[b->blob * f->nfields + (unsigned)i];
@@ -129,17 +135,15 @@ static int add_object(struct binder *b)
 	int rc;
 
 	if (!take_head(&in, &mode, &n))
-		return pen__fail(b->err, PEN_EDATA, "npz",
-				 "damaged index entry");
+		return damaged(b->err);
 	if (n != b->f->nfields)
 		return misfit(b, "*",
-			      "does not have as many arrays as others "
-			      "before it; name those to read with fields=");
+			      "the number of arrays differs from earlier "
+			      "files; list the arrays to read with fields=");
 	for (unsigned i = 0; i < n; i++) {
 		if (!pen__npz_take(&in, &e) ||
 		    (mode != PEN_SAMPLES_FILE && !e.npy.a.ndim))
-			return pen__fail(b->err, PEN_EDATA, "npz",
-					 "damaged index entry");
+			return damaged(b->err);
 		rc = add_entry(b, &e, (enum pen_samples)mode);
 		if (rc < 0)
 			return rc;
@@ -147,7 +151,7 @@ static int add_object(struct binder *b)
 	return 0;
 }
 
-/* The first object says which fields there are. */
+/* The first object defines the fields. */
 static int name_fields(struct pen_format *f, const struct pen_index *ix,
 		       struct pen_err *err)
 {
@@ -158,11 +162,10 @@ static int name_fields(struct pen_format *f, const struct pen_index *ix,
 
 	f->nfields = 0;
 	if (!take_head(&b, &mode, &n))
-		return pen__fail(err, PEN_EDATA, "npz", "damaged index entry");
+		return damaged(err);
 	for (unsigned i = 0; i < n; i++) {
 		if (!pen__npz_take(&b, &e))
-			return pen__fail(err, PEN_EDATA, "npz",
-					 "damaged index entry");
+			return damaged(err);
 		f->field[i] = (struct pen_field){ 0 };
 		memcpy(f->field[i].name, e.name, sizeof(e.name));
 	}
@@ -170,7 +173,7 @@ static int name_fields(struct pen_format *f, const struct pen_index *ix,
 	return 0;
 }
 
-/* Which way a member's samples are read: decides flags and length. */
+/* Whether the entire member is fetched: decides flags and length. */
 static bool whole_member(const struct pen_npz *p,
 			 const struct pen_npz_member *m,
 			 const struct pen_view *v)
@@ -190,7 +193,7 @@ static int npz_bind(struct pen_format *f, const struct pen_index *ix,
 	f->ix = ix;
 	f->scratch_size = 0;
 	if (!ix->nblobs)
-		return pen__fail(err, PEN_ENOTFOUND, "npz", "no objects");
+		return pen__fail(err, P_NOT_FOUND, "npz", "no objects found");
 	rc = name_fields(f, ix, err);
 	if (rc < 0)
 		return rc;
@@ -272,14 +275,15 @@ static void npz_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 	}
 }
 
-static int member_fail(const struct pen_format *f, const struct pen_unit *u,
-		       const char *what, struct pen_err *err)
+static int member_fail(const struct pen_format *f, int kind,
+		       const struct pen_unit *u, const char *what,
+		       struct pen_err *err)
 {
-	return pen__object_fail(f, u->object, f->field[u->field].name, what,
-				err);
+	return pen__object_fail(f, kind, u->object, f->field[u->field].name,
+				what, err);
 }
 
-/* Inflates a member and makes sure that it is the one indexed. */
+/* Inflates a member and checks that it is the indexed one. */
 static int inflate(const struct pen_format *f, const struct pen_unit *u,
 		   struct pen_span raw, struct pen_scratch *s, uint8_t *out,
 		   struct pen_err *err)
@@ -290,20 +294,25 @@ static int inflate(const struct pen_format *f, const struct pen_unit *u,
 	int rc;
 
 	if (raw.n != m->csize)
-		return member_fail(f, u, "the bytes read are not the member's",
-				   err);
+		return member_fail(
+			f, P_DAMAGED, u,
+			"the bytes read do not match the member size", err);
 	rc = pen__inflate(s, raw.p, raw.n, out, (size_t)m->usize);
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, "npz", 0);
 	if (rc < 0)
-		return member_fail(f, u, "damaged: does not inflate", err);
-	if (p->crc && pen__crc32(0, out, (size_t)m->usize) != m->crc)
-		return member_fail(f, u, "damaged: its crc32 differs", err);
-	if (pen__crc32(0, out, (size_t)v->at) != m->header_crc)
-		return member_fail(f, u,
-				   "damaged: its npy header is not the "
-				   "one indexed",
+		return member_fail(f, P_CANNOT_DECODE, u,
+				   "damaged: the member cannot be inflated",
 				   err);
+	if (p->crc && pen__crc32(0, out, (size_t)m->usize) != m->crc)
+		return member_fail(f, P_CHECKSUM, u,
+				   "damaged: the crc32 of the member differs",
+				   err);
+	if (pen__crc32(0, out, (size_t)v->at) != m->header_crc)
+		return member_fail(
+			f, P_DAMAGED, u,
+			"damaged: the npy header differs from the indexed one",
+			err);
 	return 0;
 }
 
@@ -326,9 +335,12 @@ static int emit_field(const struct pen_format *f, const struct pen_row *r,
 	int rc;
 
 	if (m->deflated && !(u->flags & PEN_UNIT_COMPRESSED)) {
-		/* bind() asked for this much */
+		/* bind() requested this size */
 		if (r->scratch->size < m->usize)
-			return member_fail(f, u, "no room to inflate", err);
+			return member_fail(f, P_DAMAGED, u,
+					   "the work buffer is too small to "
+					   "inflate the member",
+					   err);
 		rc = inflate(f, u, s, r->scratch, r->scratch->mem, err);
 		if (rc < 0)
 			return rc;
@@ -337,8 +349,9 @@ static int emit_field(const struct pen_format *f, const struct pen_row *r,
 	if (m->deflated)
 		first += v->at;
 	if (r->dst_len[i] != v->row || first + pen__view_span(v) > s.n)
-		return member_fail(f, u, "the bytes read are not the sample's",
-				   err);
+		return member_fail(
+			f, P_DAMAGED, u,
+			"the bytes read do not match the sample size", err);
 	pen__view_copy(v, p->views.dims + v->dims, s.p + first, r->dst[i]);
 	return 0;
 }
@@ -361,7 +374,8 @@ static int npz_emit(const struct pen_format *f, const struct pen_row *r,
 static void npz_describe(const struct pen_format *f, struct pen_describe *d)
 {
 	const struct pen_npz *p = f->priv;
-	bool swap = false, turned = false, strided = false, crooked = false;
+	bool swap = false, transposed = false, strided = false,
+	     unaligned = false;
 	bool stored = false, deflated = false, shared = false;
 	const size_t n = (size_t)f->ix->nblobs * f->nfields;
 
@@ -370,11 +384,11 @@ static void npz_describe(const struct pen_format *f, struct pen_describe *d)
 		const struct pen_view *v = &p->views.v[m->view];
 
 		swap |= v->swap;
-		turned |= v->fortran && !v->plain;
+		transposed |= v->fortran && !v->plain;
 		strided |= v->strided;
 		stored |= !m->deflated;
 		deflated |= m->deflated;
-		crooked |= !m->deflated && (m->at + v->at) % 64 != 0;
+		unaligned |= !m->deflated && (m->at + v->at) % 64 != 0;
 		shared |= v->n > 1 && !m->deflated && !v->strided && p->crc;
 	}
 	d->fact(d->arg, "compression",
@@ -382,29 +396,34 @@ static void npz_describe(const struct pen_format *f, struct pen_describe *d)
 		: stored  ? "some deflate"
 			  : "deflate");
 	d->fact(d->arg, "byte order", swap ? "big-endian" : "little-endian");
-	d->fact(d->arg, "memory order", turned ? "Fortran" : "C");
+	d->fact(d->arg, "memory order", transposed ? "Fortran" : "C");
 	d->fact(d->arg, "crc32", p->crc ? "checked" : "not checked");
 	if (stored)
 		d->fact(d->arg, "data alignment",
-			crooked ? "none" : "64 bytes");
+			unaligned ? "none" : "64 bytes");
 	if (deflated)
-		d->advice(d->arg, "deflated: inflating runs at some 0.5 to 1 "
-				  "GB/s a core, a stored read at memory speed; "
-				  "np.savez instead of np.savez_compressed");
+		d->advice(d->arg,
+			  "inflating runs at about 0.5 to 1 GB/s per core, "
+			  "stored members are read at memory speed; use "
+			  "np.savez instead of np.savez_compressed");
 	if (strided)
 		d->advice(d->arg, "samples are strided: each read touches the "
 				  "whole file; store samples along the first "
 				  "axis in C order");
 	if (shared)
-		d->advice(d->arg, "checking crc32 means reading members whole; "
-				  "format.crc=false reads single samples");
-	if (turned && !strided)
-		d->advice(d->arg, "Fortran order: transposed on every read");
+		d->advice(d->arg, "verifying crc32 reads entire members; set "
+				  "format.crc=false to read single samples");
+	if (transposed && !strided)
+		d->advice(
+			d->arg,
+			"arrays in Fortran order are transposed on every read");
 	if (swap)
-		d->advice(d->arg, "big-endian: swapped on every read");
-	if (crooked)
-		d->advice(d->arg, "data is not 64-byte aligned, as zip does "
-				  "not align members; npy files are");
+		d->advice(d->arg,
+			  "big-endian data is byte-swapped on every read");
+	if (unaligned)
+		d->advice(d->arg,
+			  "data is not 64-byte aligned because zip does not "
+			  "align members; npy files are aligned");
 }
 
 static const char *const npz_suffixes[] = { ".npz", NULL };

@@ -1,17 +1,15 @@
-/*
- * What npz's reader (npz.c, npz_index.c) and writer (npz_write.c) share.
- */
+/* Shared by the reader (npz.c, npz_index.c) and writer (npz_write.c) of npz. */
 #ifndef PEN_FORMAT_ARRAY_NPZ_H
 #define PEN_FORMAT_ARRAY_NPZ_H
 
 #include "format/array/npy.h"
 
-/* A field of one object: where its member is and how it reads. */
+/* A field of one object: the location and encoding of its member. */
 struct pen_npz_member {
 	uint64_t at; /* of the member's bytes in the object */
 	uint64_t csize, usize;
 	uint32_t crc;	     /* of the member */
-	uint32_t header_crc; /* of the npy header at its beginning */
+	uint32_t header_crc; /* of the npy header at its start */
 	size_t view;
 	bool deflated;
 };
@@ -19,7 +17,7 @@ struct pen_npz_member {
 struct pen_npz {
 	/* options */
 	int samples;  /* enum pen_samples */
-	char *fields; /* comma list; NULL = all that are numeric */
+	char *fields; /* comma-separated; NULL: all numeric ones */
 	bool crc;
 	bool compress;
 	int64_t level;
@@ -28,7 +26,7 @@ struct pen_npz {
 	struct pen_npz_member *member; /* blob id * nfields + field */
 };
 
-/* One member as index() found it; what a blob is made of. */
+/* One member as index() found it; blobs consist of these. */
 struct pen_npz_entry {
 	char name[sizeof(((struct pen_field *)0)->name)];
 	struct pen_npz_member m; /* m.view is not set */

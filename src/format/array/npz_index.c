@@ -1,10 +1,10 @@
 /*
- * What is in an npz file: which members are fields, their headers, and how
- * many samples they hold together. A stored member's header is read where it
- * lies; of a deflated one only the beginning is fetched and inflated, since
- * anything else would mean reading the whole data set to index it. That look
- * is checked later, when the whole member has been inflated. Members that are
- * no numeric arrays are left out unless they are asked for by name.
+ * Indexing of npz: which members are fields, their headers, and the number of
+ * samples. The header of a stored member is read in place. Only the start of a
+ * deflated member is fetched and inflated, since anything else would read the
+ * entire data set; the result is verified later, when the member has been
+ * inflated. Members that are not numeric arrays are skipped unless they are
+ * requested by name.
  */
 #include "format/array/npz.h"
 
@@ -13,13 +13,14 @@
 
 #include "base/mem.h"
 #include "codec/deflate.h"
+#include "format/value.h"
 #include "format/zip.h"
 
 #define LOOK_IN ((size_t)16 << 10)
 #define LOOK_OUT ((size_t)4 << 10)
 #define PIECE ((size_t)64 << 10)
 
-/* A peek into a member: of the object's bytes, or of inflated ones. */
+/* A peek into a member: into bytes of the object, or inflated ones. */
 struct member_peek {
 	struct pen_peek pk;
 	struct pen_peek *object;
@@ -42,15 +43,15 @@ static int read_inflated(struct pen_peek *pk, uint64_t off, void *buf,
 	struct member_peek *mp = (struct member_peek *)pk;
 
 	if (off > mp->mem_len || len > mp->mem_len - off)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "npy header is longer than expected");
+		return pen__fail(err, P_DAMAGED, pk->name,
+				 "the npy header is longer than expected");
 	memcpy(buf, mp->mem + off, len);
 	return 0;
 }
 
 /*
- * A deflated member's bytes into out, which is the caller's to free: all of
- * them, or as many of the first as a header may need.
+ * Inflates a member into out, which is the caller's to free: all of it, or the
+ * part that a header may need.
  */
 static int fetch_inflated(struct pen_peek *pk, const struct pen_zip_member *m,
 			  bool whole, const char *where, struct pen_buf *out,
@@ -74,7 +75,8 @@ static int fetch_inflated(struct pen_peek *pk, const struct pen_zip_member *m,
 		rc = whole ? pen__inflate(&s, in, in_len, out->p, len)
 			   : pen__inflate_start(&s, in, in_len, out->p, len);
 		if (rc == PEN_EDATA)
-			pen__fail(err, rc, where, "damaged: does not inflate");
+			pen__fail(err, P_CANNOT_DECODE, where,
+				  "damaged: the member cannot be inflated");
 	}
 	if (rc == PEN_ENOMEM)
 		pen__fail_nomem(err, where, len);
@@ -113,13 +115,14 @@ static int read_header(struct pen_peek *pk, const struct pen_zip_member *m,
 		return pen__npy_read(&mp.pk, out, err);
 	mp.pk.read = read_inflated;
 	rc = look(&mp, m, false, out, err);
-	/* Not enough of it, or no good: the whole decides, and explains. */
+	/* Too little of it, or damaged: the entire member decides, and
+	 * explains. */
 	if (rc == PEN_EDATA)
 		rc = look(&mp, m, true, out, err);
 	return rc;
 }
 
-/* The crc of a stored member, a piece at a time. */
+/* The crc of a stored member, in pieces. */
 static int sum_stored(struct pen_peek *pk, const struct pen_zip_member *m,
 		      uint32_t *crc, struct pen_err *err)
 {
@@ -142,13 +145,13 @@ static int sum_stored(struct pen_peek *pk, const struct pen_zip_member *m,
 }
 
 /*
- * A member that seems to hold something else than numbers. Before it is left
- * out make sure that it is not a damaged one, as nobody will look again: a
- * flipped bit must not make a field disappear.
+ * A member that does not seem to be numeric is skipped. Check first that it is
+ * not damaged, since nothing looks at it later: a flipped bit must not make a
+ * field disappear.
  */
-static int leave_out(const struct pen_npz *p, struct pen_peek *pk,
-		     const struct pen_zip_member *m, const char *where,
-		     struct pen_err *err)
+static int check_skipped(const struct pen_npz *p, struct pen_peek *pk,
+			 const struct pen_zip_member *m, const char *where,
+			 struct pen_err *err)
 {
 	struct pen_buf b = { 0 };
 	uint32_t crc = 0;
@@ -165,12 +168,12 @@ static int leave_out(const struct pen_npz *p, struct pen_peek *pk,
 		pen__buf_fini(&b);
 	}
 	if (rc >= 0 && crc != m->crc)
-		rc = pen__fail(err, PEN_EDATA, where,
-			       "damaged: its crc32 differs");
+		rc = pen__fail(err, P_CHECKSUM, where,
+			       "damaged: the crc32 of the member differs");
 	return rc;
 }
 
-/* Its name is that of an array; false for other members. */
+/* Whether its name is that of an array. */
 static bool is_array(const struct pen_zip_member *m)
 {
 	const size_t n = m->name_len;
@@ -178,7 +181,7 @@ static bool is_array(const struct pen_zip_member *m)
 	return n > 4 && memcmp(m->name + n - 4, ".npy", 4) == 0;
 }
 
-/* The part of the name before .npy, if it can be a field's. */
+/* The name before .npy, if it is a valid field name. */
 static bool field_name(const struct pen_zip_member *m, char *out, size_t cap)
 {
 	const size_t n = (size_t)m->name_len - 4;
@@ -193,29 +196,13 @@ static bool field_name(const struct pen_zip_member *m, char *out, size_t cap)
 	return true;
 }
 
-/* Which place the name has in the list, or -1. */
-static int in_list(const char *list, const char *name)
-{
-	const size_t n = strlen(name);
-
-	for (int i = 0; list; i++) {
-		const char *end = strchr(list, ',');
-		size_t len = end ? (size_t)(end - list) : strlen(list);
-
-		if (len == n && memcmp(list, name, n) == 0)
-			return i;
-		list = end ? end + 1 : NULL;
-	}
-	return -1;
-}
-
 struct entries {
 	struct pen_npz_entry e[PEN_MAX_FIELDS];
 	uint32_t n;
-	uint32_t nleft_out;
+	uint32_t nskipped;
 };
 
-/* The member's header into es->e[es->n], whose name is set. */
+/* Reads the header of the member into es->e[es->n], whose name is set. */
 static int add_array(const struct pen_npz *p, struct pen_peek *pk,
 		     const struct pen_zip_member *m, struct entries *es,
 		     struct pen_err *err)
@@ -231,15 +218,15 @@ static int add_array(const struct pen_npz *p, struct pen_peek *pk,
 		return rc;
 	rc = read_header(pk, m, where, &e->npy, &why);
 	if (rc == PEN_ENOTSUP && !p->fields) {
-		es->nleft_out++;
-		return leave_out(p, pk, m, where, err);
+		es->nskipped++;
+		return check_skipped(p, pk, m, where, err);
 	}
 	if (rc < 0 && err)
 		*err = why;
 	if (rc < 0)
 		return rc;
 	if (e->npy.extra)
-		return pen__fail(err, PEN_EDATA, where,
+		return pen__fail(err, P_DAMAGED, where,
 				 "%" PRIu64 " bytes follow the array",
 				 e->npy.extra);
 	e->m = (struct pen_npz_member){
@@ -264,23 +251,25 @@ static int add_member(const struct pen_npz *p, struct pen_peek *pk,
 	if (!is_array(m))
 		return 0;
 	if (!field_name(m, name, sizeof(name)))
-		return p->fields ? 0
-				 : pen__fail(err, PEN_ENOTSUP, pk->name,
-					     "a member's name is no field's "
-					     "(longer than "
-					     "%zu or with control characters); "
-					     "name the "
-					     "others with fields=",
-					     sizeof(name) - 1);
-	if (p->fields && in_list(p->fields, name) < 0)
+		return p->fields
+			       ? 0
+			       : pen__fail(err, P_OVER_LIMIT, pk->name,
+					   "a member name is not a valid field "
+					   "name (longer than %zu bytes, or "
+					   "with control characters); list the "
+					   "other arrays with fields=",
+					   sizeof(name) - 1);
+	if (p->fields && pen__in_list(p->fields, name, strlen(name)) < 0)
 		return 0;
 	for (uint32_t i = 0; i < es->n; i++)
 		if (strcmp(es->e[i].name, name) == 0)
-			return pen__fail(err, PEN_EDATA, pk->name,
-					 "two members are named %s.npy", name);
+			return pen__fail(err, P_DAMAGED, pk->name,
+					 "two members have the name '%s.npy'",
+					 name);
 	if (es->n == PEN_MAX_FIELDS)
-		return pen__fail(err, PEN_ENOTSUP, pk->name,
-				 "more than %d arrays; name some with fields=",
+		return pen__fail(err, P_OVER_LIMIT, pk->name,
+				 "the archive has more than %d arrays; list "
+				 "the arrays to read with fields=",
 				 PEN_MAX_FIELDS);
 	e = &es->e[es->n];
 	*e = (struct pen_npz_entry){ 0 };
@@ -295,9 +284,9 @@ static int no_member(const struct pen_peek *pk, const struct entries *es,
 
 	for (uint32_t i = 0; i < es->n; i++)
 		pen__near_see(&near, es->e[i].name, strlen(es->e[i].name));
-	return pen__fail(err, PEN_ENOTFOUND, pk->name,
-			 "has no member %.*s.npy%s", len < 100 ? len : 100,
-			 name, pen__near_text(&near).s);
+	return pen__fail(err, P_NO_SUCH_PART, pk->name,
+			 "the archive has no member '%.*s.npy'%s",
+			 len < 100 ? len : 100, name, pen__near_text(&near).s);
 }
 
 static int check_found(const struct pen_npz *p, struct pen_peek *pk,
@@ -317,15 +306,15 @@ static int check_found(const struct pen_npz *p, struct pen_peek *pk,
 		list = list[len] ? list + len + 1 : NULL;
 	}
 	if (!es->n)
-		return pen__fail(err, PEN_ENOTSUP, pk->name,
-				 es->nleft_out
-					 ? "none of its %u arrays is numeric"
-					 : "holds no .npy members",
-				 es->nleft_out);
+		return pen__fail(err, P_UNSUPPORTED_TYPE, pk->name,
+				 es->nskipped
+					 ? "none of the %u arrays is numeric"
+					 : "the archive has no .npy members",
+				 es->nskipped);
 	return 0;
 }
 
-/* One object alone, whose arrays have a first axis in common, is a table. */
+/* A single object whose arrays have first axes of equal length is a table. */
 static enum pen_samples resolve(const struct pen_format *f,
 				const struct entries *es)
 {
@@ -360,22 +349,24 @@ static int count(const struct pen_peek *pk, const struct entries *es,
 		if (rc < 0)
 			return rc;
 		if (i && n != *out)
-			return pen__fail(err, PEN_EDATA, where,
-					 "holds %" PRIu64 " samples, but %s "
-					 "holds %" PRIu64
-					 "; is format.samples=%s right?",
+			return pen__fail(err, P_FILES_DISAGREE, where,
+					 "the array has %" PRIu64
+					 " samples, but '%s' has %" PRIu64
+					 "; check format.samples=%s",
 					 n, es->e[0].name, *out,
 					 pen__samples_choices[mode]);
 		*out = n;
 		backed |= es->e[i].npy.a.nbytes > 0;
 	}
 	if (*out && !backed && mode != PEN_SAMPLES_FILE)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "%" PRIu64 " samples of 0 bytes each", *out);
+		return pen__fail(err, P_DAMAGED, pk->name,
+				 "the archive has %" PRIu64
+				 " samples of 0 bytes each",
+				 *out);
 	return 0;
 }
 
-/* In the order of the option, if there is one, else as they lie. */
+/* In the order of the option if it is set, else of the file. */
 static void put_all(const struct pen_npz *p, const struct entries *es,
 		    struct pen_buf *b)
 {
@@ -383,7 +374,10 @@ static void put_all(const struct pen_npz *p, const struct entries *es,
 
 	for (int k = 0; nput < es->n; k++) {
 		for (uint32_t i = 0; i < es->n; i++) {
-			if (p->fields && in_list(p->fields, es->e[i].name) != k)
+			const char *name = es->e[i].name;
+
+			if (p->fields &&
+			    pen__in_list(p->fields, name, strlen(name)) != k)
 				continue;
 			pen__npz_put(b, &es->e[i]);
 			nput++;
@@ -391,7 +385,7 @@ static void put_all(const struct pen_npz *p, const struct entries *es,
 	}
 }
 
-/* An array of bytes that is a sample's value, to be decoded. */
+/* Presents an array of bytes that is the value of a sample, to be decoded. */
 static int show_value(const struct pen_format *f, struct pen_peek *pk,
 		      const struct pen_npz_entry *e, struct pen_found *found,
 		      struct pen_err *err)

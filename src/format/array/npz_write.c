@@ -1,9 +1,9 @@
 /*
- * The writer of npz, as np.savez and np.savez_compressed write it: members in
- * field order, dated 1980-01-01, sizes repeated in a zip64 extra field of the
- * local header. The crc stands before what it sums: it is put in afterwards
- * where the output lets one, and else the data is gone over twice. A deflated
- * member is made in memory, since libdeflate works on whole buffers.
+ * The npz writer, like np.savez and np.savez_compressed: members in field
+ * order, dated 1980-01-01, sizes repeated in a zip64 extra field of the local
+ * header. The crc precedes its data: it is patched afterwards if the output
+ * supports that; otherwise the data is generated twice. A deflated member is
+ * built in memory, since libdeflate works on entire buffers.
  */
 #include "format/array/npz.h"
 
@@ -11,7 +11,7 @@
 #include "codec/deflate.h"
 #include "format/zip.h"
 
-#define LIMIT32 ((uint64_t)INT32_MAX) /* where Python's zipfile widens, too */
+#define LIMIT32 ((uint64_t)INT32_MAX) /* as in Python's zipfile */
 #define DATE_1980_01_01 0x21u
 #define ATTR_0600 (0600u << 16)
 
@@ -30,7 +30,7 @@ struct writer {
 	struct member m[PEN_MAX_FIELDS];
 };
 
-/* An output that sums, and passes on when there is a `to`. */
+/* An output that computes a crc, and forwards the data if `to` is set. */
 struct sum_out {
 	struct pen_out out, *to;
 	uint64_t n;
@@ -47,7 +47,7 @@ static int sum_write(struct pen_out *o, const void *p, size_t n,
 	return s->to ? s->to->write(s->to, p, n, err) : 0;
 }
 
-/* An output into memory. */
+/* An output to memory. */
 struct mem_out {
 	struct pen_out out;
 	struct pen_buf buf;
@@ -77,7 +77,7 @@ static int put_buf(struct writer *w, struct pen_buf *b)
 	return rc;
 }
 
-/* What local header and directory entry have in common. */
+/* Common part of local header and directory entry. */
 static void put_common(const struct writer *w, const struct member *m,
 		       const char *name, size_t extra_len, struct pen_buf *b)
 {
@@ -174,8 +174,8 @@ static int put_directory(struct writer *w)
 	return put_buf(w, &b);
 }
 
-/* Sizes are known before the bytes are; the crc, 14 bytes into the header, is
- * put in after them. */
+/* Sizes are known before the data; the crc, 14 bytes into the header, is
+ * patched after it. */
 static int put_patched(struct writer *w, uint32_t i)
 {
 	struct sum_out sum = { .out.write = sum_write, .to = w->out };
@@ -192,8 +192,9 @@ static int put_patched(struct writer *w, uint32_t i)
 	if (rc < 0)
 		return rc;
 	if (sum.n != m->usize)
-		return pen__fail(w->err, PEN_EINVAL, fd->name,
-				 "is not as long as its shape");
+		return pen__fail(
+			w->err, P_CANNOT_WRITE_THIS, fd->name,
+			"the size of the data does not match the shape");
 	w->at += sum.n;
 	m->crc = sum.crc;
 	for (unsigned k = 0; k < 4; k++)
@@ -255,8 +256,9 @@ int pen__npz_write(const struct pen_format *f, const struct pen_table *t,
 	int rc;
 
 	if (!t->nfields || t->nfields > PEN_MAX_FIELDS)
-		return pen__fail(err, PEN_EINVAL, "npz", "%u fields",
-				 t->nfields);
+		return pen__fail(err, P_CANNOT_WRITE_THIS, "npz",
+				 "cannot write %u fields; npz takes 1 to %d",
+				 t->nfields, PEN_MAX_FIELDS);
 	rc = pen__npy_write_mode(t, w.p->samples, &w.mode, err);
 	for (uint32_t i = 0; i < t->nfields && rc >= 0; i++) {
 		w.m[i].at = w.at;

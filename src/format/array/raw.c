@@ -1,7 +1,6 @@
 /*
- * Raw records: arrays of one type and shape, one after another, with nothing
- * between them. The file says nothing about itself, so the options do; and so
- * there is nothing to refuse but sizes that do not divide.
+ * Raw records: consecutive arrays of one type and shape. The file does not
+ * describe itself, so options do.
  */
 #include "format/array.h"
 
@@ -18,7 +17,7 @@ struct raw {
 	uint64_t header;
 	bool big_endian;
 	int partial; /* 0: an error */
-	/* from open() on; view.row is 0 when no size was given */
+	/* from open() on; view.row is 0 if no size is set */
 	struct pen_view view;
 	int64_t dims[PEN_MAX_DIMS];
 };
@@ -29,31 +28,31 @@ static const struct pen_opt raw_opts[] = {
 	{ .name = "record",
 	  .type = PEN_OPT_SIZE,
 	  .off = offsetof(struct raw, record),
-	  .help = "bytes of a record; what dtype and shape say when empty" },
+	  .help = "bytes per record (default: the size of dtype and shape)" },
 	{ .name = "dtype",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct raw, dtype),
 	  .dflt = "uint8",
-	  .help = "type of an item: uint8, int32, float32, ..." },
+	  .help = "data type of the elements: uint8, int32, float32, ..." },
 	{ .name = "shape",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct raw, shape),
-	  .help = "shape of a record, 3x224x224; one axis when empty" },
+	  .help = "shape of a record, such as 3x224x224 (default: one axis)" },
 	{ .name = "header",
 	  .type = PEN_OPT_SIZE,
 	  .off = offsetof(struct raw, header),
 	  .dflt = "0",
-	  .help = "bytes to skip at the beginning of each file" },
+	  .help = "bytes to skip at the start of each file" },
 	{ .name = "big_endian",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct raw, big_endian),
 	  .dflt = "false",
-	  .help = "items are stored high byte first" },
+	  .help = "elements are stored in big-endian byte order" },
 	{ .name = "partial",
 	  .type = PEN_OPT_ENUM,
 	  .off = offsetof(struct raw, partial),
 	  .dflt = "error",
-	  .help = "part of a record at the end of a file",
+	  .help = "what to do with an incomplete record at the end of a file",
 	  .choices = partial_choices },
 	{ .name = NULL },
 };
@@ -62,40 +61,35 @@ static int raw_open(struct pen_format *f, struct pen_err *err)
 {
 	struct raw *p = f->priv;
 	struct pen_view *v = &p->view;
-	enum pen_dtype dtype;
-	uint32_t ndim = 0;
+	struct pen_array a;
 	uint64_t item;
-	size_t row;
-	int rc = pen__parse_dtype(p->dtype, &dtype, err);
+	int rc = pen__parse_array(p->dtype, p->shape, &a, err);
 
-	if (rc >= 0 && p->shape)
-		rc = pen__parse_shape(p->shape, p->dims, &ndim, err);
-	if (rc < 0)
+	if (rc)
 		return rc;
-	v->dtype = (uint8_t)dtype;
-	v->ndim = (uint8_t)ndim;
-	item = pen_dtype_size(v->dtype);
+	item = pen_dtype_size(a.dtype);
 	if (p->record % item)
-		return pen__fail(err, PEN_EINVAL, "record",
-				 "%" PRIu64 " bytes are not a whole number of "
-				 "%s items",
-				 p->record, pen_dtype_name(v->dtype));
+		return pen__fail(err, P_BAD_VALUE, "record",
+				 "%" PRIu64
+				 " bytes is not a multiple of the size of %s",
+				 p->record, pen_dtype_name(a.dtype));
 	if (!p->shape && p->record) {
-		v->ndim = 1;
-		p->dims[0] = (int64_t)(p->record / item);
+		a.ndim = 1;
+		a.shape[0] = (int64_t)(p->record / item);
+		a.nbytes = p->record;
 	}
-	if (!v->ndim)
-		return 0;
-	if (!pen__shape_bytes(p->dims, v->ndim, v->dtype, &row) ||
-	    row > INT64_MAX || p->header > INT64_MAX)
-		return pen__fail(err, PEN_EINVAL, "shape",
-				 "a record is larger than any file");
-	if (p->record && p->record != row)
-		return pen__fail(err, PEN_EINVAL, "record",
-				 "%" PRIu64 " bytes, but dtype and shape make "
-				 "%zu",
-				 p->record, row);
-	v->row = v->step = row;
+	if (a.nbytes > INT64_MAX || p->header > INT64_MAX)
+		return pen__fail(err, P_BAD_VALUE, "record",
+				 "the record or the header is too large");
+	if (p->record && p->record != a.nbytes)
+		return pen__fail(err, P_CONFLICT, "record",
+				 "a record has %" PRIu64
+				 " bytes, but dtype and shape give %" PRIu64,
+				 p->record, a.nbytes);
+	memcpy(p->dims, a.shape, a.ndim * sizeof(*a.shape));
+	v->dtype = (uint8_t)a.dtype;
+	v->ndim = (uint8_t)a.ndim;
+	v->row = v->step = a.nbytes;
 	v->swap = p->big_endian && item > 1;
 	v->plain = !v->swap;
 	return 0;
@@ -103,10 +97,9 @@ static int raw_open(struct pen_format *f, struct pen_err *err)
 
 static int no_size(const char *where, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EINVAL, where,
-			 "say what a record is: format.record=BYTES, or "
-			 "format.dtype= and "
-			 "format.shape=");
+	return pen__fail(err, P_MISSING_SETTING, where,
+			 "the record size is not set; set format.record=BYTES, "
+			 "or format.dtype= and format.shape=");
 }
 
 static int raw_index(const struct pen_format *f, struct pen_peek *pk,
@@ -118,18 +111,19 @@ static int raw_index(const struct pen_format *f, struct pen_peek *pk,
 	if (!p->view.row)
 		return no_size(pk->name, err);
 	if (p->header > pk->size)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "%" PRIu64 " bytes are less than the header "
-				 "of %" PRIu64,
+		return pen__fail(err, P_TRUNCATED, pk->name,
+				 "the file has %" PRIu64
+				 " bytes, fewer than its header of %" PRIu64,
 				 pk->size, p->header);
 	found->nsamples = (pk->size - p->header) / p->view.row;
 	rest = (pk->size - p->header) % p->view.row;
 	if (rest && !p->partial)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "%" PRIu64 " bytes are left over after "
-				 "%" PRIu64 " records of %" PRIu64
-				 "; format.partial=drop leaves them out",
-				 rest, found->nsamples, p->view.row);
+		return pen__fail(
+			err, P_TRUNCATED, pk->name,
+			"%" PRIu64 " bytes are left over after %" PRIu64
+			" records of %" PRIu64
+			" bytes; set format.partial=drop to ignore them",
+			rest, found->nsamples, p->view.row);
 	return 0;
 }
 
@@ -184,9 +178,9 @@ static int raw_emit(const struct pen_format *f, const struct pen_row *r,
 	const struct raw *p = f->priv;
 
 	if (r->data[0].n != p->view.row || r->dst_len[0] != p->view.row)
-		return pen__object_fail(f, r->object, NULL,
-					"the bytes read are not the record's",
-					err);
+		return pen__object_fail(
+			f, P_DAMAGED, r->object, NULL,
+			"the bytes read do not match the record size", err);
 	pen__view_copy(&p->view, p->dims, r->data[0].p, r->dst[0]);
 	return 0;
 }
@@ -204,12 +198,12 @@ static void raw_describe(const struct pen_format *f, struct pen_describe *d)
 		p->view.swap ? "big-endian" : "little-endian");
 	d->fact(d->arg, "compression", "none");
 	if (p->view.swap)
-		d->advice(d->arg, "big-endian: swapped on every read; store "
-				  "little-endian records");
+		d->advice(d->arg, "big-endian data is byte-swapped on every "
+				  "read; store little-endian records");
 	if (p->header % 64 || p->view.row % 64)
-		d->advice(d->arg, "records are not 64-byte aligned: make "
-				  "header and record multiples of 64 (of 4096 "
-				  "for direct I/O)");
+		d->advice(d->arg,
+			  "records are not 64-byte aligned; make header and "
+			  "record size multiples of 64 (4096 for direct I/O)");
 }
 
 static int write_zeros(uint64_t n, struct pen_out *out, struct pen_err *err)
@@ -226,7 +220,7 @@ static int write_zeros(uint64_t n, struct pen_out *out, struct pen_err *err)
 	return rc;
 }
 
-/* An output that turns the byte order round on the way. */
+/* An output that swaps the byte order. */
 struct swap_out {
 	struct pen_out out;
 	struct pen_out *to;
@@ -238,7 +232,7 @@ static int write_swapped(struct pen_out *o, const void *data, size_t n,
 {
 	const struct swap_out *s = (const struct swap_out *)o;
 	const size_t item = pen_dtype_size(s->dtype);
-	uint8_t piece[8192]; /* a multiple of every item's size */
+	uint8_t piece[8192]; /* a multiple of every element size */
 	const uint8_t *p = data;
 	int rc = 0;
 
@@ -262,19 +256,14 @@ static int raw_write(const struct pen_format *f, const struct pen_table *t,
 	size_t row, all;
 	int rc;
 
-	if (t->nfields != 1)
-		return pen__fail(err, PEN_EINVAL, "raw",
-				 "holds one array, not %u", t->nfields);
-	if (!pen__shape_bytes(t->field->shape, t->field->ndim, t->field->dtype,
-			      &row) ||
-	    !pen__mul(row, (size_t)t->nsamples, &all))
-		return pen__fail(err, PEN_EINVAL, "raw",
-				 "samples of this shape cannot be written");
+	rc = pen__table_single(f, t, &row, &all, err);
+	if (rc)
+		return rc;
 	if (p->view.row && p->view.row != row)
-		return pen__fail(err, PEN_EINVAL, "raw",
-				 "samples of %zu bytes are no records of "
-				 "%" PRIu64,
-				 row, p->view.row);
+		return pen__fail(
+			err, P_CONFLICT, "raw",
+			"a sample has %zu bytes, but a record has %" PRIu64,
+			row, p->view.row);
 	rc = write_zeros(p->header, out, err);
 	if (rc < 0 || !all)
 		return rc;
@@ -288,7 +277,7 @@ static const char *const raw_suffixes[] = { ".bin", ".raw", NULL };
 
 const struct pen_format_ops pen__format_raw = {
 	.name = "raw",
-	.help = "records of one size, one after another",
+	.help = "consecutive records of one fixed size",
 	.suffixes = raw_suffixes,
 	.opts = raw_opts,
 	.priv_size = sizeof(struct raw),

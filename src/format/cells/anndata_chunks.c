@@ -1,8 +1,8 @@
 /*
- * Arrays on their way to the disk. A full chunk goes to the threads, which
- * pack, and comes back in order to the thread that writes: so there is no
- * lock around the sink, and nothing depends on which thread was faster. A
- * chunk that is not packed takes the short way when none is before it.
+ * Arrays on their way to disk. Threads compress full chunks, and the calling
+ * thread writes them in order: the sink needs no lock, and the output does not
+ * depend on which thread was faster. A chunk that is not compressed is written
+ * directly if none is pending before it.
  */
 #include "base/mem.h"
 #include "base/ring.h"
@@ -33,7 +33,7 @@ static bool reserve(struct pen_buf *b, size_t n)
 	return true;
 }
 
-/* ---- packing, in the threads ---- */
+/* ---- compression, in the threads ---- */
 
 static int pack(struct pen_ad_job *j, struct pen_scratch *s)
 {
@@ -79,7 +79,7 @@ static void work(void *arg, unsigned i)
 
 int pen__ad_team(struct pen_ad *ad, struct pen_err *err)
 {
-	const unsigned n = ad->threads ? ad->threads : pen__cpus();
+	const unsigned n = ad->threads ? (unsigned)ad->threads : pen__cpus();
 
 	if (!ad->packer)
 		return 0;
@@ -116,9 +116,9 @@ void pen__ad_disband(struct pen_ad *ad)
 	pen__free(ad->job);
 }
 
-/* ---- the thread that writes ---- */
+/* ---- the writing thread ---- */
 
-/* The oldest chunk that is not yet on the disk. */
+/* Writes the oldest chunk that is not yet on disk. */
 static int write_one(struct pen_ad *ad, struct pen_err *err)
 {
 	struct pen_ad_job *j = pen__order_get(ad->done, NULL);
@@ -168,7 +168,7 @@ static int submit(struct pen_ad *ad, struct pen_ad_array *a,
 	return 0;
 }
 
-/* Zeros, or empty strings, up to the end of the chunk. */
+/* Pads the chunk with zeros or empty strings. */
 static bool fill_up(struct pen_ad_array *a)
 {
 	const size_t left = (size_t)(a->chunk - a->have);
@@ -195,7 +195,7 @@ int pen__ad_flush(struct pen_ad *ad, struct pen_ad_array *a,
 		return pen__fail_nomem(err, a->path, a->part.n);
 	c.p = a->part.p;
 	c.n = a->part.n;
-	/* what is on its way goes first, for the sake of order */
+	/* chunks in progress go first, to keep the order */
 	rc = a->plain && ad->nwritten == ad->nqueued
 		     ? ad->sink->chunk(ad, a, &c, err)
 		     : submit(ad, a, &c, err);
@@ -252,8 +252,9 @@ int pen__ad_put_text(struct pen_ad *ad, struct pen_ad_array *a, const char *s,
 	const size_t n = strlen(s);
 
 	if (n > INT32_MAX)
-		return pen__fail(err, PEN_EINVAL, a->path, "a text too long");
-	if (!a->have) /* a chunk is as many, once filled up */
+		return pen__fail(err, P_TOO_LONG, a->path,
+				 "a string is longer than 2 GiB");
+	if (!a->have) /* padded: always the full count */
 		pen__buf_le(&a->part, a->chunk, 4);
 	pen__buf_le(&a->part, n, 4);
 	pen__buf_put(&a->part, s, n);

@@ -1,8 +1,8 @@
 /*
- * The tree that anndata has written since 0.8: X, obs and var, layers, obsm
- * and the groups that stay empty, each with its encoding-type and -version.
+ * The tree that anndata has written since 0.8: X, obs and var, layers, obsm and
+ * the groups that stay empty, each with its encoding-type and encoding-version.
  * Columns with names become categoricals, the index strings; rows without an
- * index are called by their numbers, as anndata does.
+ * index are named by their numbers, as anndata does.
  */
 #include "format/cells/anndata_write.h"
 
@@ -15,7 +15,7 @@
 #define CHUNK_TEXT 16384	       /* rows */
 
 struct pen_ad_column {
-	const struct pen_cells_column_spec *spec; /* NULL: numbers, as names */
+	const struct pen_cells_column_spec *spec; /* NULL: numbers as names */
 	struct pen_ad_array *values, *names;
 };
 
@@ -25,9 +25,9 @@ static const struct pen_ad_attrs strings = { "string-array", "0.2.0",
 					     .shape = NULL };
 
 /*
- * As h5py and zarr choose: a target that grows with the array, and the array
- * halved until its parts are near. Theirs halve all axes in turn; rows here
- * stay whole.
+ * The strategy of h5py and zarr: a target size that grows with the array, and
+ * the array halved until its parts are close to it. They halve all axes in
+ * turn; here rows stay together.
  */
 static uint64_t usual_chunk(uint64_t nrows, uint64_t row, uint64_t base)
 {
@@ -60,7 +60,7 @@ static uint64_t chunk_of(const struct pen_ad *ad, const struct pen_ad_array *a)
 	return n ? n : 1;
 }
 
-/* What an array is, to be copied and completed. */
+/* Copies `like` and completes it. */
 static struct pen_ad_array *
 add_array(struct pen_ad *ad, const struct pen_ad_array *like, const char *path,
 	  const struct pen_ad_attrs *at, struct pen_err *err)
@@ -98,12 +98,11 @@ static int fill_path(char buf[1024], const char *a, const char *b,
 	if (snprintf(buf, 1024, "%s/%s%s%s", a, b, c ? "/" : "", c ? c : "") <
 	    1024)
 		return 0;
-	return pen__fail(err, PEN_EINVAL, b, "the name is too long");
+	return pen__fail(err, P_TOO_LONG, b, "the name is too long");
 }
 
 /* ---- X, layers, obsm ---- */
 
-/* An array of a sparse matrix. */
 static struct pen_ad_array *add_part(struct pen_ad *ad,
 				     const struct pen_ad_array *like,
 				     const char *path, const char *name,
@@ -179,7 +178,7 @@ static int add_matrices(struct pen_ad *ad, struct pen_err *err)
 
 /* ---- obs and var ---- */
 
-/* The narrowest that pandas would take. */
+/* The narrowest type, as pandas chooses it. */
 static enum pen_dtype code_type(uint32_t nnames)
 {
 	return nnames <= INT8_MAX    ? PEN_I8
@@ -219,8 +218,7 @@ static int add_categorical(struct pen_ad *ad, const char *frame,
 	return c->values ? 0 : err->code;
 }
 
-/* One that may be missing is a group of values, and of a mask, which comes
- * next. */
+/* A nullable column is a group of values and a mask, which follows. */
 static int add_nullable(struct pen_ad *ad, const char *frame,
 			const struct pen_cells_column_spec *s,
 			struct pen_err *err)
@@ -296,35 +294,52 @@ static int add_frame(struct pen_ad *ad, const char *path, uint64_t nrows,
 
 /* ---- values ---- */
 
-static int put_codes(struct pen_ad *ad, struct pen_ad_array *a,
-		     const int32_t *v, uint64_t n, struct pen_err *err)
+#define COPY(to_t, from_t)                                                     \
+	for (uint64_t i = 0; i < n; i++)                                       \
+	((to_t *)out)[i] = (to_t)(((const from_t *)in)[i] + add)
+
+/* Converts integers of `from` bytes, 4 or 8, to `to` bytes. Only codes are
+ * signed, and these are never widened, so unsigned types are right for all. */
+static void convert(size_t to, void *out, size_t from, const void *in,
+		    uint64_t n, uint64_t add)
 {
+	if (to == 1)
+		COPY(uint8_t, uint32_t);
+	else if (to == 2)
+		COPY(uint16_t, uint32_t);
+	else if (to == 4 && from == 4)
+		memcpy(out, in, (size_t)n * 4); /* add is 0 */
+	else if (to == 4)
+		COPY(uint32_t, uint64_t);
+	else if (from == 4)
+		COPY(uint64_t, uint32_t);
+	else
+		COPY(uint64_t, uint64_t);
+}
+
+/* n integers of `item` bytes as those of the array; adds `add` to each. */
+static int put_integers(struct pen_ad *ad, struct pen_ad_array *a,
+			const void *values, size_t item, uint64_t n,
+			uint64_t add, struct pen_err *err)
+{
+	const uint8_t *p = values;
 	int rc = 0;
 
 	while (!rc && n) {
 		uint64_t k = n;
 		void *to = pen__ad_room(ad, a, &k, err);
-		int8_t *b = to;
-		int16_t *h = to;
 
 		if (!to)
 			return PEN_ENOMEM;
-		if (a->dtype == PEN_I8)
-			for (uint64_t i = 0; i < k; i++)
-				b[i] = (int8_t)v[i];
-		else if (a->dtype == PEN_I16)
-			for (uint64_t i = 0; i < k; i++)
-				h[i] = (int16_t)v[i];
-		else
-			memcpy(to, v, (size_t)k * sizeof(*v));
-		v += k;
+		convert(a->row, to, item, p, k, add);
+		p += k * item;
 		n -= k;
 		rc = pen__ad_added(ad, a, k, err);
 	}
 	return rc;
 }
 
-/* n values of rows [first, ...); NULL: their numbers, as text. */
+/* n values of rows from `first` on; NULL: their numbers as strings. */
 static int put_column(struct pen_ad *ad, const struct pen_ad_column *c,
 		      const void *values, uint64_t first, uint64_t n,
 		      struct pen_err *err)
@@ -337,7 +352,7 @@ static int put_column(struct pen_ad *ad, const struct pen_ad_column *c,
 	if (c->spec && !c->spec->coded)
 		return pen__ad_put(ad, c->values, values, n, err);
 	if (c->spec && !c->spec->index)
-		return put_codes(ad, c->values, values, n, err);
+		return put_integers(ad, c->values, values, 4, n, 0, err);
 	for (uint64_t i = 0; !rc && i < n; i++) {
 		const char *s = number;
 
@@ -361,7 +376,7 @@ static int put_names(struct pen_ad *ad, const struct pen_ad_column *c,
 	return rc;
 }
 
-/* All that is known before the first row. */
+/* Writes everything known before the first row. */
 static int put_start(struct pen_ad *ad, struct pen_err *err)
 {
 	const struct pen_cells_spec *s = ad->w->spec;
@@ -384,6 +399,23 @@ static int put_start(struct pen_ad *ad, struct pen_err *err)
 	return rc;
 }
 
+int pen__ad_compress(struct pen_ad *ad, const char *packer, const char *name,
+		     struct pen_err *err)
+{
+	const struct pen_packer *p = pen__packer_find(packer);
+
+	if (!p)
+		return pen__fail(err, P_NOT_IN_BUILD, "compression",
+				 "%s is not part of this build", name);
+	if (ad->level && (ad->level < p->least || ad->level > p->most))
+		return pen__fail(err, P_BAD_VALUE, "level",
+				 "the level of %s must be from %d to %d", name,
+				 p->least, p->most);
+	ad->packer = p;
+	ad->how.level = ad->level ? (int)ad->level : p->usual;
+	return 0;
+}
+
 int pen__ad_open(struct pen_ad *ad, struct pen_cells_writer *w,
 		 struct pen_err *err)
 {
@@ -393,9 +425,9 @@ int pen__ad_open(struct pen_ad *ad, struct pen_cells_writer *w,
 	struct pen_err own;
 	int rc;
 
-	err = err ? err : &own; /* codes are taken from it */
+	err = err ? err : &own; /* its code is needed below */
 	ad->w = w;
-	/* one for an index of numbers, one so that each has a next */
+	/* one more for an index of numbers, one so that each has a successor */
 	ad->obs = pen__calloc((size_t)s->nobs + 2, sizeof(*ad->obs));
 	ad->var = pen__calloc((size_t)s->nvar + 2, sizeof(*ad->var));
 	ad->dense = pen__calloc((size_t)s->ndense + 1, sizeof(*ad->dense));
@@ -416,89 +448,36 @@ int pen__ad_open(struct pen_ad *ad, struct pen_cells_writer *w,
 	return rc;
 }
 
-static int put_indices(struct pen_ad *ad, struct pen_ad_array *a,
-		       const uint32_t *v, uint64_t n, struct pen_err *err)
-{
-	int rc = 0;
-
-	while (!rc && n) {
-		uint64_t k = n;
-		void *to = pen__ad_room(ad, a, &k, err);
-		uint16_t *h = to;
-		int64_t *d = to;
-
-		if (!to)
-			return PEN_ENOMEM;
-		if (a->dtype == PEN_U16)
-			for (uint64_t i = 0; i < k; i++)
-				h[i] = (uint16_t)v[i];
-		else if (a->dtype == PEN_I64)
-			for (uint64_t i = 0; i < k; i++)
-				d[i] = v[i];
-		else
-			memcpy(to, v, (size_t)k * sizeof(*v));
-		v += k;
-		n -= k;
-		rc = pen__ad_added(ad, a, k, err);
-	}
-	return rc;
-}
-
-/* before: numbers of rows before these. */
-static int put_starts(struct pen_ad *ad, struct pen_ad_array *a,
-		      uint64_t before, const uint64_t *start, uint64_t n,
-		      struct pen_err *err)
-{
-	int rc = 0;
-
-	while (!rc && n) {
-		uint64_t k = n;
-		void *to = pen__ad_room(ad, a, &k, err);
-		int32_t *w = to;
-		int64_t *d = to;
-
-		if (!to)
-			return PEN_ENOMEM;
-		if (a->dtype == PEN_I32)
-			for (uint64_t i = 0; i < k; i++)
-				w[i] = (int32_t)(before + start[i]);
-		else
-			for (uint64_t i = 0; i < k; i++)
-				d[i] = (int64_t)(before + start[i]);
-		start += k;
-		n -= k;
-		rc = pen__ad_added(ad, a, k, err);
-	}
-	return rc;
-}
-
+/* before: values of the rows before these. */
 static int put_lists(struct pen_ad *ad, const struct pen_ad_matrix *m,
 		     const struct pen_cells_lists *l, uint64_t nrows,
 		     uint64_t before, struct pen_err *err)
 {
-	int rc = pen__ad_put(ad, m->data, l->values, l->start[nrows], err);
+	const uint64_t n = l->start[nrows];
+	int rc = pen__ad_put(ad, m->data, l->values, n, err);
 
 	if (!rc)
-		rc = put_indices(ad, m->indices, l->indices, l->start[nrows],
-				 err);
+		rc = put_integers(ad, m->indices, l->indices, 4, n, 0, err);
 	return rc ? rc
-		  : put_starts(ad, m->indptr, before, l->start + 1, nrows, err);
+		  : put_integers(ad, m->indptr, l->start + 1, 8, nrows, before,
+				 err);
 }
 
-int pen__ad_rows(struct pen_ad *ad, const struct pen_cells_rows *r,
+int pen__ad_rows(struct pen_cells_writer *w, const struct pen_cells_rows *r,
 		 struct pen_err *err)
 {
-	const struct pen_cells_spec *s = ad->w->spec;
+	struct pen_ad *ad = w->priv;
+	const struct pen_cells_spec *s = w->spec;
 	const struct pen_cells_lists x = { r->start, r->indices, r->values };
-	int rc = s->sparse ? put_lists(ad, &ad->x, &x, r->n, ad->w->nnz, err)
+	int rc = s->sparse ? put_lists(ad, &ad->x, &x, r->n, w->nnz, err)
 			   : pen__ad_put(ad, ad->x.data, r->values, r->n, err);
 
 	for (uint32_t i = 0; !rc && i < s->ncsr; i++)
-		rc = put_lists(ad, &ad->csr[i], &r->csr[i], r->n,
-			       ad->w->csr_nnz[i], err);
+		rc = put_lists(ad, &ad->csr[i], &r->csr[i], r->n, w->csr_nnz[i],
+			       err);
 	for (uint32_t i = 0; !rc && i <= s->nobs; i++)
 		rc = put_column(ad, &ad->obs[i], i < s->nobs ? r->obs[i] : NULL,
-				ad->w->nrows, r->n, err);
+				w->nrows, r->n, err);
 	for (uint32_t i = 0; !rc && i < s->ndense; i++)
 		rc = pen__ad_put(ad, ad->dense[i], r->dense[i], r->n, err);
 	return rc;

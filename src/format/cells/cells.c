@@ -1,9 +1,9 @@
 /*
- * Single cells: a row of a matrix is a sample. Sparse rows become dense ones,
- * or stay lists (output=csr); the same row of further matrices, and columns of
- * obs, are further fields.
+ * Single cells: a row of a matrix is a sample. Sparse rows become dense, or
+ * stay lists (output=csr). The same row of other matrices and the columns of
+ * obs become additional fields.
  *
- * What is refused is said where it is found: matrices by column in
+ * Unsupported data is refused where it is found: matrices stored by column in
  * cells_index.c, files that do not fit together in cells_bind.c.
  */
 #include "format/cells/cells.h"
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/show.h"
 #include "format/value.h"
 
 #define MOST_LIST ((size_t)1 << 28) /* bytes of a list of genes */
@@ -29,72 +30,72 @@ const struct pen_opt pen__zarr_opts[] = {
 	  .type = PEN_OPT_STR,
 	  .off = OFF(matrix),
 	  .dflt = "X",
-	  .help = "which matrix: X, raw, layers/NAME or obsm/NAME; several "
-		  "separated by commas: the first is X, others have their "
-		  "names" },
+	  .help = "matrices, comma-separated (X, raw, layers/NAME, obsm/NAME); "
+		  "the first is field X, others use NAME" },
 	{ .name = "output",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(output),
 	  .dflt = "dense",
 	  .choices = outputs,
-	  .help = "dense: X, a number for every gene; csr: X_data and "
-		  "X_indices, those that are stored" },
+	  .help = "dense: field X, one value per gene; csr: fields X_data and "
+		  "X_indices, stored values only" },
 	{ .name = "dtype",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(dtype),
-	  .help = "of the numbers: a float, or an integer; "
-		  "float32 when empty, and obsm as it is stored" },
+	  .help = "dtype of the values, a float or an integer (default: "
+		  "float32; obsm as stored)" },
 	{ .name = "normalize",
 	  .type = PEN_OPT_DOUBLE,
 	  .off = OFF(normalize),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 1e30,
-	  .help = "scale every cell to this sum over all genes; 0: as it is" },
+	  .help = "scale each cell to this total over all genes (0: off)" },
 	{ .name = "log1p",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(log1p),
 	  .dflt = "false",
-	  .help = "log(1 + x), after normalizing" },
+	  .help = "apply log(1 + x), after normalization" },
 	{ .name = "genes",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(genes),
-	  .help = "some genes only: first:N, @FILE with a name a line, or "
-		  "var:COLUMN, a column of booleans; all when empty" },
+	  .help = "subset of the genes: first:N, @FILE (one name per line) or "
+		  "var:COLUMN (boolean); default: all" },
 	{ .name = "join",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(join),
 	  .dflt = "same",
 	  .choices = joins,
-	  .help = "files with other genes: same: refuse them; inner: genes "
-		  "that all have; outer: that any has, 0 where it is not" },
+	  .help = "files with different genes: same refuses them, inner keeps "
+		  "shared genes, outer all genes (0 if absent)" },
 	{ .name = "source",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(source),
 	  .dflt = "false",
-	  .help = "a field `source`: which file, counted from 0" },
+	  .help = "add a field `source`: the number of the file, counted from "
+		  "0" },
 	{ .name = "var",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(var),
-	  .help = "columns of var to keep with the data set, a,b,c, or * for "
-		  "all; _index: the genes' names" },
+	  .help = "columns of var to keep with the data set: a,b,c or * for "
+		  "all (_index: gene names)" },
 	{ .name = "obs",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(obs),
-	  .help = "columns of obs to load as fields, a,b,c, or * for all; "
-		  "categories and strings as int32 codes; _index: the "
-		  "cells' names" },
+	  .help = "obs columns to load as fields: a,b,c or * for all; "
+		  "categories and strings as int32 codes (_index: cell "
+		  "names)" },
 	{ .name = "copy",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(copy),
 	  .dflt = "false",
-	  .help = "as convert reads: numbers of the types they are stored in, "
-		  "sparse ones as lists, and columns of obs not as fields" },
+	  .help = "read as `convert` does: stored dtypes, sparse matrices as "
+		  "lists, obs columns not as fields" },
 	{ .name = "filter",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(filter),
-	  .help = "some cells only: COLUMN:VALUE|VALUE, several joined "
-		  "with &" },
+	  .help = "subset of the cells: COLUMN:VALUE|VALUE, several conditions "
+		  "joined with &" },
 	{ .name = NULL },
 };
 
@@ -108,20 +109,20 @@ static int check_dtype(struct pen_cells *p, struct pen_err *err)
 	if (rc < 0)
 		return rc;
 	if (p->type == PEN_BOOL || p->type > PEN_F64)
-		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "%s is no type of a matrix; there are floats "
-				 "and integers",
+		return pen__fail(err, P_BAD_VALUE, "dtype",
+				 "'%s' is not a valid dtype for a matrix; use "
+				 "a float or an integer type",
 				 name);
 	if (p->dtype && p->type < PEN_F16 && (p->log1p || p->normalize > 0))
-		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "%s cannot hold what format.normalize= and "
-				 "format.log1p= "
-				 "give; ask for a float",
-				 name);
+		return pen__fail(
+			err, P_CONFLICT, "dtype",
+			"%s cannot represent the results of format.normalize= "
+			"and format.log1p=; use a float type",
+			name);
 	return 0;
 }
 
-/* The last part of its path; of raw, what it is of. */
+/* The last part of the path; for raw, the name of the group. */
 static void name_slot(struct pen_cells_slot *t)
 {
 	const char *last = strrchr(t->path, '/');
@@ -143,11 +144,11 @@ static int add_slot(struct pen_cells *p, const char *s, size_t n,
 	last = strrchr(t->path, '/');
 	if (!n || n >= sizeof(t->path) || (last && !last[1]) ||
 	    (!p->copy && strlen(last ? last + 1 : t->path) >= sizeof(t->name)))
-		return pen__fail(err, PEN_EINVAL, "matrix",
-				 "'%.*s' is no matrix; name X, raw, "
-				 "layers/NAME or obsm/NAME, several separated "
-				 "by commas",
-				 n < 100 ? (int)n : 100, s);
+		return pen__fail(
+			err, P_BAD_VALUE, "matrix",
+			"'%.*s' is not a matrix name; use X, raw, layers/NAME "
+			"or obsm/NAME, separated by commas",
+			n < 100 ? (int)n : 100, s);
 	t->frame = PEN_CELLS_VAR;
 	if (strcmp(t->path, "raw") == 0 || strcmp(t->path, "raw/X") == 0)
 		t->frame = PEN_CELLS_RAW_VAR;
@@ -155,15 +156,16 @@ static int add_slot(struct pen_cells *p, const char *s, size_t n,
 		t->frame = PEN_CELLS_NOVAR;
 	if (!p->nmatrices)
 		snprintf(t->name, sizeof(t->name), "X");
-	else if (p->copy) /* nobody asks for them by name */
+	else if (p->copy) /* these are never selected by name */
 		snprintf(t->name, sizeof(t->name), "%" PRIu32, p->nmatrices);
 	else
 		name_slot(t);
 	for (uint32_t i = 0; i < p->nmatrices; i++)
 		if (strcmp(p->slot[i].name, t->name) == 0)
-			return pen__fail(err, PEN_EINVAL, "matrix",
-					 "both %s and %s would be field %s",
-					 p->slot[i].path, t->path, t->name);
+			return pen__fail(
+				err, P_CONFLICT, "matrix",
+				"%s and %s would both become the field '%s'",
+				p->slot[i].path, t->path, t->name);
 	p->nmatrices++;
 	return 0;
 }
@@ -174,8 +176,9 @@ static int check_matrix(struct pen_cells *p, struct pen_err *err)
 	int rc = 0;
 
 	if (!s)
-		return pen__fail(err, PEN_EINVAL, "matrix",
-				 "name one: X, raw, layers/NAME or obsm/NAME");
+		return pen__fail(err, P_BAD_VALUE, "matrix",
+				 "no matrix given; use X, raw, layers/NAME or "
+				 "obsm/NAME");
 	p->slot = pen__calloc(PEN_CELLS_MATRICES, sizeof(*p->slot));
 	if (!p->slot)
 		return pen__fail_nomem(err, "matrix", sizeof(*p->slot));
@@ -183,8 +186,8 @@ static int check_matrix(struct pen_cells *p, struct pen_err *err)
 		const size_t n = strcspn(s, ",");
 
 		if (p->nmatrices == PEN_CELLS_MATRICES)
-			return pen__fail(err, PEN_EINVAL, "matrix",
-					 "more than %d of them",
+			return pen__fail(err, P_TOO_LONG, "matrix",
+					 "more than %d matrices",
 					 PEN_CELLS_MATRICES);
 		rc = add_slot(p, s, n, err);
 		s = s[n] ? s + n + 1 : NULL;
@@ -192,7 +195,7 @@ static int check_matrix(struct pen_cells *p, struct pen_err *err)
 	return rc;
 }
 
-/* Names of columns, for option `what`: how many, and how long they can be. */
+/* Checks the column names given to option `what`: their count and length. */
 static int check_names(const char *what, const char *list, uint32_t most,
 		       size_t longest, struct pen_err *err)
 {
@@ -204,14 +207,14 @@ static int check_names(const char *what, const char *list, uint32_t most,
 		const size_t n = strcspn(s, ",");
 
 		if (!n || n > longest || i == most)
-			return pen__fail(err, PEN_EINVAL, what,
-					 "at most %" PRIu32 " names of up to "
-					 "%zu bytes, separated by commas, none "
-					 "empty",
-					 most, longest);
+			return pen__fail(
+				err, P_BAD_VALUE, what,
+				"expected at most %" PRIu32
+				" comma-separated names of 1 to %zu bytes",
+				most, longest);
 		if (pen__in_list(list, s, n) != (int)i)
-			return pen__fail(err, PEN_EINVAL, what,
-					 "%.*s is there twice", (int)n, s);
+			return pen__fail(err, P_BAD_VALUE, what,
+					 "'%.*s' is listed twice", (int)n, s);
 		s = s[n] ? s + n + 1 : NULL;
 	}
 	return 0;
@@ -225,14 +228,20 @@ static int read_list(struct pen_cells *p, const char *path, struct pen_err *err)
 	int rc = 0;
 
 	if (!in)
-		return pen__fail_sys(err, errno, path, "cannot be read");
+		return pen__fail_sys(err, errno, path,
+				     "cannot read the list of genes");
 	while ((n = fread(piece, 1, sizeof(piece), in)) > 0 &&
 	       p->list.n < MOST_LIST)
 		pen__buf_put(&p->list, piece, n);
 	if (ferror(in))
-		rc = pen__fail_sys(err, errno, path, "cannot be read");
-	else if (p->list.bad || n)
+		rc = pen__fail_sys(err, errno, path,
+				   "cannot read the list of genes");
+	else if (p->list.bad)
 		rc = pen__fail_nomem(err, path, p->list.n);
+	else if (n)
+		rc = pen__fail(err, P_TOO_LONG, path,
+			       "the list of genes is larger than %s",
+			       pen__show_bytes(MOST_LIST).s);
 	fclose(in);
 	return rc;
 }
@@ -248,10 +257,9 @@ static int check_genes(struct pen_cells *p, struct pen_err *err)
 		return read_list(p, s + 1, err);
 	if (strncmp(s, "var:", 4) == 0 && s[4] && p->join != PEN_CELLS_SAME)
 		return pen__fail(
-			err, PEN_EINVAL, "genes",
-			"var:COLUMN chooses genes of each file by "
-			"itself, which format.join= does not; write first:N "
-			"or @FILE");
+			err, P_CONFLICT, "genes",
+			"var:COLUMN selects genes per file and cannot be "
+			"combined with format.join=; use first:N or @FILE");
 	if (strncmp(s, "var:", 4) == 0 && s[4])
 		return 0;
 	if (strncmp(s, "first:", 6) == 0 && s[6] >= '1' && s[6] <= '9') {
@@ -260,10 +268,10 @@ static int check_genes(struct pen_cells *p, struct pen_err *err)
 		if (!*end && !errno)
 			return 0;
 	}
-	return pen__fail(err, PEN_EINVAL, "genes",
-			 "'%s' chooses no genes; write first:N, @FILE or "
-			 "var:COLUMN",
-			 s);
+	return pen__fail(
+		err, P_BAD_VALUE, "genes",
+		"'%s' does not select genes; use first:N, @FILE or var:COLUMN",
+		s);
 }
 
 int pen__cells_open(struct pen_format *f, struct pen_err *err)
@@ -305,7 +313,7 @@ static const struct pen_cells_view *view_of(const struct pen_format *f,
 	return &p->view[f->ix->blob_of(f->ix, object)];
 }
 
-/* The slot that a field is of; NULL: a column of obs. */
+/* The slot a field belongs to; NULL: a column of obs. */
 static const struct pen_cells_slot *slot_of(const struct pen_cells *p,
 					    uint32_t field, uint32_t *matrix)
 {
@@ -341,7 +349,7 @@ void pen__cells_shape(const struct pen_format *f, uint32_t object, uint64_t k,
 	shape[0] = (int64_t)(end - at);
 }
 
-/* Bytes that are the row's already need not be emitted. */
+/* Bytes that are already the row need not be emitted. */
 static void mark_plain(const struct pen_cells_slot *t,
 		       const struct pen_cells_matrix *m, struct pen_unit *units)
 {
@@ -387,7 +395,7 @@ void pen__cells_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 	}
 }
 
-/* Which array a chunk is of: they are numbered one after another. */
+/* The array a chunk belongs to: arrays number their chunks consecutively. */
 static bool chunk_of(const struct pen_cells *p, const struct pen_cells_view *v,
 		     uint32_t id, struct pen_chunk_job *c, uint32_t *matrix)
 {
@@ -404,7 +412,7 @@ static bool chunk_of(const struct pen_cells *p, const struct pen_cells_view *v,
 	return false;
 }
 
-/* Rows of the chunk are those of its group. */
+/* The rows of the chunk are those of its group. */
 static bool rows_of(const struct pen_cells_matrix *m,
 		    const struct pen_chunk_job *c, struct pen_cellrows *r)
 {
@@ -421,9 +429,9 @@ static bool rows_of(const struct pen_cells_matrix *m,
 	return true;
 }
 
-#define MOST_USERS 65536u /* beyond these nobody counts */
+#define MOST_USERS 65536u /* larger counts are not needed */
 
-/* Rows on either side are looked at until one lies elsewhere. */
+/* Walks the rows on either side until one is outside the chunk. */
 uint64_t pen__cells_users(const struct pen_format *f, uint32_t object,
 			  uint64_t k, const struct pen_unit *u)
 {
@@ -457,7 +465,7 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 		      struct pen_span raw, void *out, struct pen_scratch *s,
 		      struct pen_err *err)
 {
-	/* a chunk may be an object of its own */
+	/* a chunk may be a separate object */
 	const struct pen_cells_view *v = view_of(f, (uint32_t)(u->id >> 32));
 	const struct pen_cells *p = f->priv;
 	struct pen_chunk_job c = { .raw = raw,
@@ -466,7 +474,7 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 				   .narrow = f->narrow,
 				   .scratch = s };
 	const struct pen_cells_matrix *m = NULL;
-	const char *why = "no such chunk";
+	const char *why = "the chunk does not exist";
 	struct pen_cellrows rows;
 	char name[256], where[640];
 	int rc = PEN_EDATA;
@@ -488,10 +496,10 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 		 !m || !m->sparse     ? ""
 		 : c.a == &m->indices ? "/indices"
 				      : "/data");
-	return pen__fail(err, PEN_EDATA, where, "%s", why);
+	return pen__fail(err, P_DAMAGED, where, "%s", why);
 }
 
-/* ---- for who copies cells elsewhere ---- */
+/* ---- for copying cells elsewhere ---- */
 
 uint32_t pen__cells_nvar(const struct pen_format *f)
 {

@@ -1,6 +1,7 @@
 /*
- * Fields out of all files together. Refuses files that do not fit: with other
- * genes unless they are joined, or with columns of obs of another type.
+ * Derives the fields from all files together. Refuses files that do not fit:
+ * with different genes unless they are joined, or with columns of obs of
+ * different types.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 #include "format/cells/cells.h"
 #include "format/cells/cells_stream.h"
 
-/* While bind() goes through the views. */
+/* State while bind() visits the views. */
 struct binder {
 	struct pen_format *f;
 	struct pen_cells *p;
@@ -23,8 +24,8 @@ struct binder {
 	size_t room;
 };
 
-static int __attribute__((format(printf, 2, 3)))
-misfit(const struct binder *b, const char *fmt, ...)
+static int __attribute__((format(printf, 3, 4)))
+misfit(const struct binder *b, int kind, const char *fmt, ...)
 {
 	char name[256], text[256];
 	va_list ap;
@@ -33,7 +34,7 @@ misfit(const struct binder *b, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return pen__fail(b->err, PEN_ENOTSUP, name, "%s", text);
+	return pen__fail(b->err, kind, name, "%s", text);
 }
 
 /* ---- columns of obs ---- */
@@ -58,16 +59,15 @@ static int refuse_column(const struct binder *b,
 			 const struct pen_cells_field *c,
 			 const struct pen_cells_field *c0)
 {
-	return misfit(b,
-		      "column %.*s of obs is of %s%s, but of %s%s in files "
-		      "before",
-		      (int)c->name.n, (const char *)c->name.p,
-		      c->coded ? "categories, " : "", pen_dtype_name(c->dtype),
-		      c0->coded ? "categories, " : "",
-		      pen_dtype_name(c0->dtype));
+	return misfit(
+		b, P_FILES_DISAGREE,
+		"obs column '%.*s' has type %s%s, but %s%s in earlier files",
+		(int)c->name.n, (const char *)c->name.p,
+		c->coded ? "categorical " : "", pen_dtype_name(c->dtype),
+		c0->coded ? "categorical " : "", pen_dtype_name(c0->dtype));
 }
 
-/* obs=*: the columns that all files have, as the first has them. */
+/* obs=*: the columns that all files have, in the order of the first. */
 static bool is_everywhere(const struct pen_cells *p,
 			  const struct pen_cells_field *c)
 {
@@ -83,7 +83,7 @@ static bool is_everywhere(const struct pen_cells *p,
 	return true;
 }
 
-/* Column k of the view becomes the one of that name. */
+/* Makes the column of that name column k of the view. */
 static void move_column(struct pen_cells_view *v, uint32_t k,
 			struct pen_span name)
 {
@@ -106,9 +106,9 @@ static int pick_columns(struct binder *b)
 		if (!is_everywhere(p, &v0->field[i]))
 			continue;
 		if (!p->copy && 2 * p->nmatrices + n + 1 >= PEN_MAX_FIELDS)
-			return pen__fail(b->err, PEN_EINVAL, "obs",
-					 "there are more columns than fields "
-					 "can be; name some of them");
+			return pen__fail(b->err, P_TOO_LONG, "obs",
+					 "obs has too many columns to load all "
+					 "as fields; list the ones to load");
 		for (uint64_t k = 0; k < p->nviews; k++)
 			if (p->view[k].matrix)
 				move_column(&p->view[k], n, name);
@@ -133,7 +133,8 @@ static int check_columns(struct binder *b)
 			continue;
 		if (v->nfields != p->nobs ||
 		    (!p->copy && p->nobs + 2 * p->nmatrices > PEN_MAX_FIELDS))
-			return misfit(b, "damaged index entry");
+			return misfit(b, P_BAD_INDEX,
+				      "the index entry is damaged");
 		for (uint32_t i = 0; i < p->nobs; i++)
 			if (!is_alike(&v->field[i], &v0->field[i]))
 				return refuse_column(b, &v->field[i],
@@ -155,22 +156,22 @@ static int check_genes(const struct binder *b, const struct pen_cells_view *v,
 		return 0;
 	if (g->ncols != g0->ncols)
 		return misfit(
-			b,
-			"has %" PRIu64 " genes, files before have "
-			"%" PRIu64 "; format.join=inner takes those of all, "
-			"format.join=outer of any, format.genes=@FILE some",
+			b, P_FILES_DISAGREE,
+			"the file has %" PRIu64
+			" genes, but earlier files have %" PRIu64
+			"; use format.join=inner (shared genes), "
+			"format.join=outer (all genes) or format.genes=@FILE",
 			g->ncols, g0->ncols);
 	if (g->hash && g0->hash && g->hash != g0->hash)
-		return misfit(b,
-			      "has other genes than files before, or in "
-			      "another order; format.join=inner takes those of "
-			      "all, format.join=outer of any, "
-			      "format.genes=@FILE some");
+		return misfit(
+			b, P_FILES_DISAGREE,
+			"the genes or their order differ from earlier files; "
+			"use format.join=inner (shared genes), "
+			"format.join=outer (all genes) or format.genes=@FILE");
 	if (b->p->set[g->set].ntake != b->p->set[g0->set].ntake)
-		return misfit(b,
-			      "format.genes=%s chooses %" PRIu32
-			      ", in files before "
-			      "%" PRIu32,
+		return misfit(b, P_FILES_DISAGREE,
+			      "format.genes=%s selects %" PRIu32
+			      " genes here, but %" PRIu32 " in earlier files",
 			      b->p->genes, b->p->set[g->set].ntake,
 			      b->p->set[g0->set].ntake);
 	return 0;
@@ -186,9 +187,9 @@ static int check_fit(const struct binder *b, const struct pen_cells_view *v)
 		const struct pen_cells_slot *t = &b->p->slot[i];
 
 		if (v->matrix[i].ntake != t->ntake)
-			rc = misfit(b,
-				    "%s has %" PRIu64 " columns, in files "
-				    "before it has %" PRIu64,
+			rc = misfit(b, P_FILES_DISAGREE,
+				    "%s has %" PRIu64 " columns, but %" PRIu64
+				    " in earlier files",
 				    t->path, v->matrix[i].ncols,
 				    b->p->view0->matrix[i].ncols);
 	}
@@ -202,7 +203,7 @@ static bool is_float(unsigned t)
 	return t >= PEN_F16 && t <= PEN_F64;
 }
 
-/* What all files' numbers of a matrix fit into. */
+/* The type that can represent the values of a matrix in all files. */
 static enum pen_dtype stored_type(const struct pen_cells *p, uint32_t matrix)
 {
 	const bool changes = pen__cells_changes(p, &p->slot[matrix]);
@@ -224,7 +225,7 @@ static enum pen_dtype stored_type(const struct pen_cells *p, uint32_t matrix)
 	return first == PEN_BOOL ? PEN_U8 : first;
 }
 
-/* What a matrix becomes is settled by the first file. */
+/* The first file determines what a matrix becomes. */
 static void settle(struct binder *b)
 {
 	struct pen_cells *p = b->p;
@@ -249,14 +250,14 @@ static void settle(struct binder *b)
 	}
 }
 
-/* Are numbers changed on the way? */
+/* Whether values are modified while they are loaded. */
 bool pen__cells_changes(const struct pen_cells *p,
 			const struct pen_cells_slot *t)
 {
 	return t->frame < PEN_CELLS_FRAMES && (p->normalize > 0 || p->log1p);
 }
 
-/* Bytes that are the row as they are, so that nothing is copied. */
+/* Whether the stored bytes are the row, so that nothing is copied. */
 static bool is_plain(const struct pen_cells *p, const struct pen_cells_slot *t,
 		     const struct pen_cells_matrix *m)
 {
@@ -285,7 +286,7 @@ static int note(struct binder *b, struct pen_cells_view *v, uint32_t i)
 	uint32_t data = pen__cells_array_units(m, &m->data), indices = 0;
 	uint64_t n;
 
-	/* one at least, so that there always is a first one */
+	/* at least one, so that a first one always exists */
 	data += !data;
 	note_room(b, &m->data);
 	if (m->sparse) {
@@ -294,9 +295,9 @@ static int note(struct binder *b, struct pen_cells_view *v, uint32_t i)
 		indices += !indices;
 	}
 	if (data + indices > PEN_CELLS_UNITS)
-		return misfit(b,
-			      "a row of %s lies in more than %d chunks, each a "
-			      "read of its own; store it in larger ones",
+		return misfit(b, P_OVER_LIMIT,
+			      "a row of %s spans more than %d chunks, each a "
+			      "separate read; store it in larger chunks",
 			      t->path, PEN_CELLS_UNITS);
 	if (data > b->most[i].data)
 		b->most[i].data = data;
@@ -328,10 +329,11 @@ static int add_field(struct binder *b, const char *name, size_t n,
 	fd->max_bytes = pen_dtype_size(t);
 	for (uint32_t i = 0; i < f->nfields; i++)
 		if (strcmp(f->field[i].name, fd->name) == 0)
-			return pen__fail(b->err, PEN_EINVAL, "cells",
-					 "two of the matrices and columns that "
-					 "are asked for would be field %s",
-					 fd->name);
+			return pen__fail(
+				b->err, P_CONFLICT, "cells",
+				"two of the requested matrices and columns "
+				"would both become the field '%s'",
+				fd->name);
 	f->nfields++;
 	return 0;
 }
@@ -381,7 +383,7 @@ static int set_fields(struct binder *b)
 	return rc;
 }
 
-/* Objects that have cells, counted. */
+/* Numbers the objects that contain cells. */
 static int set_sources(struct binder *b)
 {
 	const struct pen_index *ix = b->ix;
@@ -403,7 +405,7 @@ static int set_sources(struct binder *b)
 	return 0;
 }
 
-/* What a thread needs to unpack a chunk, or to make a row. */
+/* Bytes a thread needs to unpack a chunk or to build a row. */
 static size_t room_of(const struct binder *b)
 {
 	size_t row = 0, n;

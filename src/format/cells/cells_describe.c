@@ -1,7 +1,8 @@
 /*
- * What inspect says of single cells: the matrix, how it is stored, and obs; and
- * what is doubtful, which is found while a file is indexed and kept in its
- * blob: for each a place and a text, damage with a '!' in front.
+ * The output of inspect for single cells: the matrix, its storage, and obs; and
+ * warnings. Warnings are found while a file is indexed and kept in its blob,
+ * each as a location and a text; the text starts with '!' if the data is
+ * damaged.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -70,9 +71,9 @@ static void advise(struct pen_describe *d, const struct pen_cells_matrix *m)
 	    chunk < 8 * row)
 		return;
 	snprintf(text, sizeof(text),
-		 "a chunk holds %" PRIu64 " numbers, a row about %" PRIu64
-		 ": a random cell costs all of it; read with sampler=block, "
-		 "which unpacks a chunk once for all cells of it",
+		 "a chunk contains %" PRIu64 " values, a row about %" PRIu64
+		 ": each random cell unpacks a whole chunk; use sampler=block, "
+		 "which unpacks a chunk once for all its cells",
 		 chunk, row);
 	d->advice(d->arg, text);
 }
@@ -99,36 +100,24 @@ static void say_matrix(struct pen_describe *d, const struct pen_cells_slot *t,
 		say_array(d, "indices", &m->indices);
 }
 
-static void say_columns(struct pen_describe *d, const struct pen_cells_view *v)
+/* Reports pairs of names and values. */
+static void say_pairs(struct pen_describe *d, const char *prefix,
+		      struct pen_span pairs)
 {
-	struct pen_bytes b = pen__bytes(v->inventory.p, v->inventory.n);
-	struct pen_span name, kind;
-	char text[96];
-
-	while (pen__cells_next_name(&b, &name) &&
-	       pen__cells_next_name(&b, &kind)) {
-		snprintf(text, sizeof(text), "obs %.*s",
-			 name.n < 80 ? (int)name.n : 80, (const char *)name.p);
-		say(d, text, "%.*s", (int)kind.n, (const char *)kind.p);
-	}
-}
-
-static void say_facts(struct pen_describe *d, const struct pen_cells_view *v)
-{
-	struct pen_bytes b = pen__bytes(v->facts.p, v->facts.n);
+	struct pen_bytes b = pen__bytes(pairs.p, pairs.n);
 	struct pen_span name, value;
 	char text[96];
 
 	while (pen__cells_next_name(&b, &name) &&
 	       pen__cells_next_name(&b, &value)) {
-		snprintf(text, sizeof(text), "%.*s",
+		snprintf(text, sizeof(text), "%s%.*s", prefix,
 			 name.n < 80 ? (int)name.n : 80, (const char *)name.p);
 		say(d, text, "%.*s", value.n < 200 ? (int)value.n : 200,
 		    (const char *)value.p);
 	}
 }
 
-/* What codes of a field stand for: the first few. */
+/* The first few labels of a field's codes. */
 static void say_codes(const struct pen_format *f, uint32_t field,
 		      struct pen_describe *d)
 {
@@ -142,7 +131,7 @@ static void say_codes(const struct pen_format *f, uint32_t field,
 		const char *last;
 
 		pen__cells_label(f, field, i, label, sizeof(label));
-		/* files by their last name, which is what differs */
+		/* shorten files to their base name, the part that differs */
 		last = field == p->obs_field + p->nobs ? strrchr(label, '/')
 						       : NULL;
 		n += (size_t)snprintf(text + n, sizeof(text) - n,
@@ -159,16 +148,16 @@ void pen__cells_describe(const struct pen_format *f, struct pen_describe *d)
 	const struct pen_cells *p = f->priv;
 	const struct pen_cells_view *v = p->view0;
 
-	say_facts(d, v);
+	say_pairs(d, "", v->facts);
 	for (uint32_t i = 0; i < p->nmatrices; i++)
 		say_matrix(d, &p->slot[i], &v->matrix[i]);
-	say_columns(d, v);
+	say_pairs(d, "obs ", v->inventory);
 	for (uint32_t i = p->obs_field; i < f->nfields; i++)
 		say_codes(f, i, d);
 	advise(d, &v->matrix[0]);
 }
 
-/* ---- what is doubtful ---- */
+/* ---- warnings ---- */
 
 static bool has_text(const struct pen_buf *b, const char *text)
 {
@@ -192,12 +181,12 @@ void pen__cells_warn_absent(struct pen_cells_file *f, const char *path,
 	if (!a->n || !f->warned || has_text(f->warned, where))
 		return;
 	snprintf(text, sizeof(text),
-		 "%s%s of %s %s not stored and read as the fill value%s: %s",
+		 "%s%s of %s %s not stored (%s) and %s as the fill value%s",
 		 damage ? "!" : "", pen__show_grouped(a->n).s,
 		 pen__show_counted(a->of, "chunk").s, a->n == 1 ? "is" : "are",
-		 damage ? ", so that the matrix is wrong: copy the data again"
-			: ", as zarr leaves out chunks of nothing else",
-		 a->names);
+		 a->names, a->n == 1 ? "reads" : "read",
+		 damage ? ": the matrix is wrong; copy the data again"
+			: "; zarr omits chunks that contain nothing else");
 	pen__cells_put_text(f->warned, where, strlen(where));
 	pen__cells_put_text(f->warned, text, strlen(text));
 }
@@ -221,7 +210,7 @@ void pen__cells_warn(const struct pen_format *f, void *arg,
 			snprintf(at, sizeof(at), "%.*s",
 				 where.n < 255 ? (int)where.n : 255,
 				 (const char *)where.p);
-			pen__fail(&e, damage ? PEN_EDATA : PEN_OK, at, "%.*s",
+			pen__fail(&e, damage ? P_DAMAGED : PEN_OK, at, "%.*s",
 				  what.n < 255 ? (int)what.n - damage : 254,
 				  (const char *)what.p + damage);
 			see(arg, &e);

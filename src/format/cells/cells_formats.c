@@ -1,12 +1,13 @@
 /*
  * The formats of single cells: AnnData in HDF5 (h5ad), in zarr, in the packed
  * layout, and files of all three as one data set (anndata). They differ in
- * names, and in what reads a file (cells_file.h); what a cell is, cells.c says.
+ * their names and in how a file is read (cells_file.h); cells.c turns cells
+ * into samples.
  *
- * Of a zarr directory one file, the marker at the root of the store, has the
- * samples; the others are what chunks are read from, and cost nothing here. A
- * store of plain arrays is no AnnData: index() says so in the blob, and bind()
- * hands over to the table that chunked/plain.h has the functions of.
+ * In a zarr directory one file, the marker at the root of the store, has the
+ * samples; chunks are read from the others, which cost nothing here. A store of
+ * plain arrays is not AnnData: index() marks that in the blob, and bind()
+ * switches to the operations of chunked/plain.h.
  */
 #include <stdio.h>
 #include <strings.h>
@@ -55,12 +56,12 @@ static const char *const pen_suffixes[] = { ".pen", NULL };
 static const char *const zarr_markers[] = { "zarr.json", ".zgroup", ".zarray",
 					    NULL };
 
-/* What all have, */
+/* Shared by all formats, */
 #define FILES                                                                  \
 	.priv_size = sizeof(struct pen_cells), .open = pen__cells_open,        \
 	.index = cells_index, .close = cells_close, .bind = cells_bind
 
-/* what all have that hold cells, */
+/* by all formats of cells, */
 #define CELLS                                                                  \
 	FILES, .shape = pen__cells_shape, .locate = pen__cells_locate,         \
 	       .users = pen__cells_users, .unpack = pen__cells_unpack,         \
@@ -68,11 +69,11 @@ static const char *const zarr_markers[] = { "zarr.json", ".zgroup", ".zarray",
 	       .nlabels = pen__cells_nlabels, .label = pen__cells_label,       \
 	       .describe = pen__cells_describe, .warn = pen__cells_warn
 
-/* and what zarr has in either case. */
+/* and by zarr for cells and plain arrays. */
 #define ZARR                                                                   \
 	.name = "zarr",                                                        \
-	.help = "zarr: AnnData, a cell is a sample; or arrays are fields, "    \
-		"their first axis samples",                                    \
+	.help = "zarr: AnnData (a cell is a sample), or plain arrays as "      \
+		"fields (samples along axis 0)",                               \
 	.opts = pen__zarr_opts, .suffixes = zarr_suffixes,                     \
 	.markers = zarr_markers, .family = "anndata"
 
@@ -81,7 +82,7 @@ const struct pen_format_ops pen__format_zarr = { CELLS, ZARR };
 const struct pen_format_ops pen__format_h5ad = {
 	CELLS,
 	.name = "h5ad",
-	.help = "AnnData: a cell, a row of the matrix, is a sample",
+	.help = "AnnData: each cell (a row of the matrix) is a sample",
 	.opts = PEN_CELLS_OPTS,
 	.suffixes = h5ad_suffixes,
 	.family = "anndata",
@@ -90,13 +91,14 @@ const struct pen_format_ops pen__format_h5ad = {
 const struct pen_format_ops pen__format_packed = {
 	CELLS,
 	.name = "packed",
-	.help = "single cells in the layout made for loading; see convert",
+	.help = "single cells in a layout for fast loading, written by "
+		"`penstock convert`",
 	.opts = PEN_CELLS_OPTS,
 	.suffixes = pen_suffixes,
 	.family = "anndata",
 };
 
-/* Nothing has this format by itself; it is what the others are together. */
+/* No file has this format on its own; it combines the others. */
 const struct pen_format_ops pen__format_anndata = {
 	CELLS,
 	.name = "anndata",
@@ -127,8 +129,8 @@ static const struct pen_format_ops plain = {
 	.describe = plain_describe,
 };
 
-/* Which fields cells have, other options say: fields= may name them, as the
- * loader does, and nothing else. */
+/* Other options select the fields of cells, so fields= may only name fields
+ * that exist, as in the loader. */
 static int check_fields(const struct pen_format *f, struct pen_err *err)
 {
 	const char *p = ((const struct pen_plain *)f->priv)->fields;
@@ -141,12 +143,11 @@ static int check_fields(const struct pen_format *f, struct pen_err *err)
 					  memcmp(f->field[i].name, p, n) != 0))
 			i++;
 		if (i == f->nfields)
-			return pen__fail(
-				err, PEN_EINVAL, "fields",
-				"'%.*s' is not a field of these single "
-				"cells: format.matrix= and format.obs= "
-				"say which there are",
-				(int)(n < 60 ? n : 60), p);
+			return pen__fail(err, P_NO_SUCH_FIELD, "fields",
+					 "'%.*s' is not a field of this "
+					 "single-cell data; format.matrix= and "
+					 "format.obs= select the fields",
+					 (int)(n < 60 ? n : 60), p);
 	}
 	return 0;
 }

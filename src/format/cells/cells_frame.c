@@ -1,7 +1,7 @@
 /*
- * What is asked of whole frames: which rows a filter leaves, what genes are
- * called, which columns there are. A filter is COLUMN:VALUE|VALUE, several
- * joined by '&'; a value is a category, a string, or a number.
+ * Operations on entire frames: the rows that a filter selects, the names of
+ * genes, the list of columns. A filter is COLUMN:VALUE|VALUE, several joined by
+ * '&'; a value is a category, a string or a number.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 /* ---- filter ---- */
 
-/* One condition: text until '&'. */
+/* One condition: the text up to '&'. */
 struct clause {
 	char column[64];
 	const char *values;
@@ -21,9 +21,9 @@ struct clause {
 
 static int bad_filter(struct pen_cells_file *f, const char *text)
 {
-	return pen__fail(f->err, PEN_EINVAL, "filter",
-			 "'%s' is no filter; write COLUMN:VALUE|VALUE, and "
-			 "join several with &",
+	return pen__fail(f->err, P_BAD_VALUE, "filter",
+			 "'%s' is not a filter; write COLUMN:VALUE|VALUE, "
+			 "several joined with &",
 			 text);
 }
 
@@ -42,7 +42,7 @@ static bool take_clause(const char **text, struct clause *c)
 	return s[end] != '&' || s[end + 1];
 }
 
-/* Is this one of the values? */
+/* Whether this is one of the values. */
 static bool is_value(const struct clause *c, const uint8_t *p, size_t n)
 {
 	const char *s = c->values, *end = s + c->n;
@@ -81,7 +81,7 @@ static bool is_number(const struct clause *c, double v, bool truth)
 	return false;
 }
 
-/* keep: a byte for each row. */
+/* keep: one byte per row. */
 static int keep_coded(struct pen_cells_file *f, const struct clause *c,
 		      const struct pen_cells_column *col, uint8_t *keep)
 {
@@ -132,8 +132,9 @@ int pen__cells_filter(struct pen_cells_file *f, const char *text,
 	int rc = 0;
 
 	if (f->nrows > UINT32_MAX)
-		return pen__fail(f->err, PEN_ENOTSUP, f->name,
-				 "has too many rows to filter");
+		return pen__fail(
+			f->err, P_OVER_LIMIT, f->name,
+			"too many rows for format.filter= (2^32 or more)");
 	keep = pen__alloc(f->nrows ? f->nrows : 1, 1);
 	if (!keep)
 		return pen__fail_nomem(f->err, f->name, f->nrows);
@@ -156,7 +157,7 @@ int pen__cells_filter(struct pen_cells_file *f, const char *text,
 
 /* ---- genes ---- */
 
-/* The index of a frame that is one compound. */
+/* The index of a frame that is a compound. */
 static int compound_names(struct pen_cells_file *f,
 			  const struct pen_cells_node *frame,
 			  struct pen_buf *names, uint64_t *n)
@@ -201,7 +202,7 @@ static int group_names(struct pen_cells_file *f, struct pen_buf *names,
 	if (rc < 0)
 		return rc;
 	snprintf(path, sizeof(path), "%s/%s", f->var, name);
-	*n = f->ncols; /* nameless ones are as many as they should be */
+	*n = f->ncols; /* without names, assume the expected number */
 	rc = f->src->find(f, path, &node);
 	return rc <= 0 ? rc : pen__cells_names(f, &node, names, n);
 }
@@ -217,14 +218,14 @@ int pen__cells_genes(struct pen_cells_file *f, struct pen_buf *names)
 	rc = node.group ? group_names(f, names, &n)
 			: compound_names(f, &node, names, &n);
 	if (rc >= 0 && n != f->ncols)
-		rc = pen__fail(f->err, PEN_EDATA, f->name,
+		rc = pen__fail(f->err, P_DAMAGED, f->name,
 			       "the matrix has %" PRIu64 " columns, but %s "
 			       "names %" PRIu64 " genes",
 			       f->ncols, f->var, n);
 	return rc;
 }
 
-/* ---- what there is ---- */
+/* ---- list of columns ---- */
 
 int pen__cells_columns_list(struct pen_cells_file *f, const char *frame,
 			    struct pen_buf *out)

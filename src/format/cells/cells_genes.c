@@ -1,7 +1,8 @@
 /*
- * Which genes a file's rows are made of: all, the first ones, those a column
- * of var marks, or those named in a list, in its order. What files have alike
- * is looked at once. Refuses names that a file does not have, or has twice.
+ * The genes that the rows of a file are made of: all, the first ones, those
+ * marked by a column of var, or those named in a list, in its order. Files with
+ * identical genes are examined once. Refuses names that a file lacks or has
+ * twice.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 static int bad_gene(struct pen_span s, const char *what, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, NULL, "gene %.*s %s",
+	return pen__fail(err, P_BAD_DATA_VALUE, NULL, "gene '%.*s' %s",
 			 s.n < 100 ? (int)s.n : 100, (const char *)s.p, what);
 }
 
@@ -30,7 +31,7 @@ static int no_gene(struct pen_span gene, const struct pen_cells_var *v,
 	return bad_gene(gene, text, err);
 }
 
-/* Each name of the file is looked for in the list. */
+/* Looks up each name of the file in the list. */
 static int match(const struct pen_cells_table *want, struct pen_cells_set *set,
 		 uint8_t *seen, struct pen_err *err)
 {
@@ -49,8 +50,8 @@ static int match(const struct pen_cells_table *want, struct pen_cells_set *set,
 			continue;
 		if (seen[id]++)
 			return bad_gene(s,
-					"is there twice, so that its name "
-					"does not say which",
+					"appears twice in the file, so its "
+					"name is ambiguous",
 					err);
 	}
 	for (uint32_t i = 0; i < want->n; i++)
@@ -64,15 +65,16 @@ static int take_first(const struct pen_cells *p, struct pen_cells_set *set,
 		      struct pen_err *err)
 {
 	if (p->first > set->var->ncols)
-		return pen__fail(err, PEN_EINVAL, NULL,
-				 "has %" PRIu64 " genes, fewer than the first "
-				 "%" PRIu64,
-				 set->var->ncols, p->first);
+		return pen__fail(
+			err, P_BAD_VALUE, NULL,
+			"the file has %" PRIu64
+			" genes, but format.genes= asks for the first %" PRIu64,
+			set->var->ncols, p->first);
 	set->ntake = (uint32_t)p->first;
 	return 0;
 }
 
-/* want: of genes=@FILE, with a byte for each in `seen`. */
+/* want: names of genes=@FILE, with one byte each in `seen`. */
 static int take_set(const struct pen_cells *p, struct pen_cells_set *set,
 		    const struct pen_cells_table *want, uint8_t *seen,
 		    struct pen_err *err)
@@ -99,8 +101,8 @@ static int take_set(const struct pen_cells *p, struct pen_cells_set *set,
 				set->map[i] = set->ntake++;
 	}
 	if (rc >= 0 && !set->ntake)
-		rc = pen__fail(err, PEN_EINVAL, NULL,
-			       "no gene is left by format.genes=%s", p->genes);
+		rc = pen__fail(err, P_BAD_VALUE, NULL,
+			       "format.genes=%s selects no gene", p->genes);
 	return rc;
 }
 
@@ -140,8 +142,8 @@ static bool is_same(const struct pen_cells_var *a,
 		memcmp(a->genes.p, b->genes.p, a->genes.n) == 0);
 }
 
-/* Views by what genes they have, in the order these first come. of: room for
- * a number for each view. */
+/* Groups the views by their genes, in order of first appearance. of: room
+ * for a number per view. */
 static int find_sets(struct pen_cells *p, int frame, uint32_t *of,
 		     struct pen_err *err)
 {
@@ -177,7 +179,7 @@ static int find_sets(struct pen_cells *p, int frame, uint32_t *of,
 	return rc;
 }
 
-/* A map that changes nothing is none. */
+/* Drops a map that is the identity. */
 static void drop_map(struct pen_cells_set *set)
 {
 	const uint64_t n = set->var->ncols;
@@ -244,7 +246,7 @@ int pen__cells_take_genes(struct pen_cells *p, uint64_t *blob,
 	return 0;
 }
 
-/* ---- what columns came from ---- */
+/* ---- origin of columns ---- */
 
 /* names: those of the set, or none. */
 static void name_set(struct pen_cells *p, const struct pen_cells_set *set,
@@ -282,7 +284,7 @@ int pen__cells_name_genes(struct pen_cells *p, struct pen_err *err)
 	if (!p->var_row || !p->gene)
 		return pen__fail_nomem(err, "var", n * sizeof(*p->gene));
 	memset(p->var_row, 0xff, n * sizeof(*p->var_row));
-	/* there may be sets of the other frame */
+	/* skip sets of the other frame */
 	for (uint32_t i = 0; i < p->nsets; i++) {
 		const struct pen_cells_set *set = &p->set[i];
 

@@ -1,9 +1,10 @@
 /*
- * What index() finds in a file of single cells: the matrices, where their
- * arrays lie, where rows begin, and of obs and var what the options ask for.
- * All that can be wrong with a whole file is found here; what is left to check
- * in every row are the genes it refers to. Refuses matrices by column (csc),
- * whose rows cannot be had without reading all of it.
+ * index() for a file of single cells: finds the matrices, the location of their
+ * arrays, the row offsets, and the parts of obs and var that the options
+ * select. Everything that can be wrong with a file as a whole is found here;
+ * only the gene indices of each row are left to be checked later. Refuses
+ * matrices stored by column (csc), where reading a row means reading the whole
+ * matrix.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "base/mem.h"
 #include "format/cells/cells.h"
 
-/* A file, and the matrix in it that is looked at. */
+/* A file, and the matrix that is being read. */
 struct matrix {
 	struct pen_cells_file f; /* ncols: of this matrix */
 	const struct pen_cells *p;
@@ -20,20 +21,20 @@ struct matrix {
 	char path[256];
 	struct pen_cells_node node;
 	uint64_t nnz, most;
-	uint64_t first, own; /* columns that are its own; own 0: all */
+	uint64_t first, own; /* its own columns; own 0: all */
 	char kind[32];	     /* encoding-type, or h5sparse_format */
-	/* of the file */
+	/* per file */
 	const char *var[PEN_CELLS_FRAMES];
-	uint64_t ngenes[PEN_CELLS_FRAMES]; /* 0: no matrix is over them */
+	uint64_t ngenes[PEN_CELLS_FRAMES]; /* 0: no matrix uses the frame */
 	struct pen_buf rows, warned;
 };
 
-#define refuse(m, code, ...)                                                   \
-	pen__cells_refuse(&(m)->f, code, (m)->path, __VA_ARGS__)
+#define refuse(m, kind, ...)                                                   \
+	pen__cells_refuse(&(m)->f, kind, (m)->path, __VA_ARGS__)
 
 /* ---- which matrix ---- */
 
-/* Is the group a matrix of Cell Ranger's? */
+/* Whether the group is a matrix of Cell Ranger. */
 static bool is_ranger(struct matrix *m, struct pen_span group)
 {
 	static const char *const parts[] = { "barcodes", "indptr", "indices" };
@@ -49,7 +50,7 @@ static bool is_ranger(struct matrix *m, struct pen_span group)
 	return true;
 }
 
-/* What could have been meant. */
+/* Lists the matrices that could have been meant. */
 static int refuse_absent(struct matrix *m)
 {
 	struct pen_buf tree = { 0 };
@@ -65,17 +66,17 @@ static int refuse_absent(struct matrix *m)
 		const size_t at = strlen(list);
 
 		if (path.n < 200 && is_ranger(m, path))
-			rc = refuse(m, PEN_ENOTSUP,
-				    "the file is of 10x Genomics Cell Ranger "
-				    "(group %.*s), which is not read: write "
-				    "it as h5ad with scanpy: "
+			rc = refuse(m, P_UNSUPPORTED_FEATURE,
+				    "a file of 10x Genomics Cell Ranger (group "
+				    "%.*s), which is not supported; convert it "
+				    "to h5ad with scanpy: "
 				    "read_10x_h5(this).write(that)",
 				    path.n < 64 ? (int)path.n : 64,
 				    (const char *)path.p);
 		if (!pen__cells_is_matrix(path, kind) || path.n > 200)
 			continue;
 		if (path.n > 3 && memcmp(path.p, "raw", 3) == 0)
-			path.n = 3; /* what it is called here */
+			path.n = 3; /* the name the option uses */
 		first = first.p ? first : path;
 		if (at + path.n + 8 < sizeof(list))
 			snprintf(list + at, sizeof(list) - at, "%s%.*s",
@@ -86,16 +87,15 @@ static int refuse_absent(struct matrix *m)
 		n++;
 	}
 	if (rc >= 0 && first.p)
-		rc = refuse(m, PEN_ENOTFOUND,
-			    "the file has no such matrix; there are %s: "
-			    "choose one with format.matrix=, as in "
-			    "format.matrix=%.*s",
+		rc = refuse(m, P_NO_SUCH_PART,
+			    "no such matrix; the file contains %s: choose one, "
+			    "as in format.matrix=%.*s",
 			    list, first.n < 64 ? (int)first.n : 64,
 			    (const char *)first.p);
 	else if (rc >= 0)
-		rc = refuse(m, PEN_ENOTFOUND,
-			    "the file has no such matrix, nor any other that "
-			    "can be read (X, raw, layers, obsm)");
+		rc = refuse(m, P_NO_SUCH_PART,
+			    "no such matrix, nor any other that can be read "
+			    "(X, raw, layers, obsm)");
 	pen__buf_fini(&tree);
 	return rc;
 }
@@ -107,7 +107,7 @@ static int find_matrix(struct matrix *m)
 
 	snprintf(m->path, sizeof(m->path), "%s", raw ? "raw/X" : m->slot->path);
 	rc = m->f.src->find(&m->f, m->path, &m->node);
-	if (rc == 0 && raw) { /* before 0.7 */
+	if (rc == 0 && raw) { /* anndata before 0.7 */
 		snprintf(m->path, sizeof(m->path), "raw.X");
 		m->var[PEN_CELLS_RAW_VAR] = "raw.var";
 		rc = m->f.src->find(&m->f, m->path, &m->node);
@@ -115,7 +115,7 @@ static int find_matrix(struct matrix *m)
 	return rc > 0 ? 0 : rc < 0 ? rc : refuse_absent(m);
 }
 
-/* The attribute that has another name before 0.7. */
+/* Reads the attribute under its current name, then under that before 0.7. */
 static int see_attrs(struct matrix *m, uint64_t shape[2])
 {
 	const struct pen_cells_source *src = m->f.src;
@@ -141,14 +141,14 @@ static int refuse_csc(const struct matrix *m)
 		snprintf(what, sizeof(what), "%.*s['%.60s']",
 			 (int)(slash - m->path), m->path, slash + 1);
 	if (m->slot->frame == PEN_CELLS_RAW_VAR)
-		return refuse(m, PEN_ENOTSUP,
-			      "is stored by column (csc), so that a cell is "
-			      "all over it; write it with anndata: b = "
-			      "a.raw.to_adata(); b.X = b.X.tocsr(); "
-			      "b.write(...)");
-	return refuse(m, PEN_ENOTSUP,
-		      "is stored by column (csc), so that a cell is all over "
-		      "it; convert it with anndata: a.%s = a.%s.tocsr(), and "
+		return refuse(
+			m, P_UNSUPPORTED_FEATURE,
+			"stored by column (csc), which scatters a cell over "
+			"the whole matrix; write it with anndata: b = "
+			"a.raw.to_adata(); b.X = b.X.tocsr(); b.write(...)");
+	return refuse(m, P_UNSUPPORTED_FEATURE,
+		      "stored by column (csc), which scatters a cell over the "
+		      "whole matrix; use anndata: a.%s = a.%s.tocsr(), then "
 		      "write the file again",
 		      what, what);
 }
@@ -166,12 +166,12 @@ static int see_matrix(struct matrix *m)
 	if (strncmp(m->kind, "csc", 3) == 0)
 		return refuse_csc(m);
 	if (strncmp(m->kind, "csr", 3) != 0)
-		return refuse(m, PEN_ENOTSUP,
-			      "is a group of kind '%s', not a matrix (array or "
-			      "csr_matrix)",
+		return refuse(m, P_UNSUPPORTED_TYPE,
+			      "a group with encoding-type '%s', not a matrix "
+			      "(array or csr_matrix)",
 			      m->kind);
 	if (!rc)
-		return refuse(m, PEN_EDATA, "its shape is not there");
+		return refuse(m, P_DAMAGED, "no shape attribute");
 	m->f.nrows = shape[0];
 	m->f.ncols = shape[1];
 	return 0;
@@ -180,18 +180,17 @@ static int see_matrix(struct matrix *m)
 static int check_size(const struct matrix *m)
 {
 	if (m->f.ncols > PEN_CELLS_GENES)
-		return refuse(m, PEN_EDATA,
-			      "has %" PRIu64 " columns, more than the %" PRIu64
-			      " that are read",
+		return refuse(m, P_OVER_LIMIT,
+			      "the matrix has %" PRIu64
+			      " columns; at most %" PRIu64 " are supported",
 			      m->f.ncols, PEN_CELLS_GENES);
 	if (!m->f.ncols)
-		return refuse(m, PEN_EDATA, "has no columns");
+		return refuse(m, P_DAMAGED, "the matrix has no columns");
 	return 0;
 }
 
 /* ---- its arrays ---- */
 
-/* An array of the matrix. */
 static int put_array(struct matrix *m, const char *name,
 		     struct pen_cells_shape *shape)
 {
@@ -209,12 +208,12 @@ static int put_array(struct matrix *m, const char *name,
 				     shape);
 	if (rc >= 0 && name && strcmp(name, "indices") == 0 &&
 	    (shape->dtype >= PEN_F16 || shape->dtype == PEN_BOOL))
-		rc = pen__cells_refuse(&m->f, PEN_EDATA, path,
-				       "its elements are no integers");
+		rc = pen__cells_refuse(&m->f, P_DAMAGED, path,
+				       "the elements are not integers");
 	return rc;
 }
 
-/* Where each row begins: never backwards, from 0 to the last number. */
+/* Row offsets: ascending, from 0 to the number of values. */
 static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 {
 	const unsigned width = m->nnz <= UINT32_MAX ? 4 : 8;
@@ -224,11 +223,12 @@ static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 
 	m->most = 0;
 	if (l->text || t >= PEN_F16 || t == PEN_BOOL)
-		return refuse(m, PEN_EDATA, "its indptr is not of integers");
+		return refuse(m, P_DAMAGED,
+			      "the elements of indptr are not integers");
 	if (l->n != m->f.nrows + 1)
-		return refuse(m, PEN_EDATA,
-			      "has %" PRIu64 " rows, but %" PRIu64 " offsets "
-			      "of rows (indptr)",
+		return refuse(m, P_DAMAGED,
+			      "the matrix has %" PRIu64
+			      " rows, but indptr has %" PRIu64 " elements",
 			      m->f.nrows, l->n);
 	pen__buf_le(m->blob, width, 1);
 	pen__buf_le(m->blob, l->n, 8);
@@ -237,14 +237,15 @@ static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 		uint64_t v;
 		uint32_t w;
 
-		/* numbers of 2^53 and above are beyond any file */
+		/* values of 2^53 and above are beyond any file */
 		v = at >= 0 && at <= 0x1p53 ? (uint64_t)at : UINT64_MAX;
 		if (v < last || v > m->nnz || (!i && v))
-			return refuse(m, PEN_EDATA,
-				      "row %" PRIu64 " begins at %g, after one "
-				      "that begins at %" PRIu64 ", of %" PRIu64
-				      " numbers (indptr)",
-				      i, at, last, m->nnz);
+			return refuse(
+				m, P_DAMAGED,
+				"invalid indptr: row %" PRIu64
+				" starts at %g, the row before it at %" PRIu64
+				", of %" PRIu64 " stored values",
+				i, at, last, m->nnz);
 		if (v - last > m->most)
 			m->most = v - last;
 		last = v;
@@ -253,20 +254,19 @@ static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 			     width);
 	}
 	if (m->most > INT32_MAX)
-		return refuse(m, PEN_ENOTSUP,
-			      "a row has %" PRIu64 " numbers, more than can be "
-			      "loaded at once",
+		return refuse(m, P_OVER_LIMIT,
+			      "a row has %" PRIu64 " values, too many to load",
 			      m->most);
 	if (last != m->nnz)
-		return refuse(m, PEN_EDATA,
-			      "its rows end at %" PRIu64 ", but there are "
-			      "%" PRIu64 " numbers (indptr)",
+		return refuse(m, P_DAMAGED,
+			      "indptr ends at %" PRIu64
+			      ", but there are %" PRIu64 " stored values",
 			      last, m->nnz);
 	return 0;
 }
 
-/* Of indptr a chunk that is not stored reads as 0, and is right where what
- * comes after it is 0, too. */
+/* A chunk of indptr that is not stored reads as 0, which is correct if the
+ * offsets after it are 0, too. */
 static bool lacks_starts(const struct matrix *m, const struct pen_cells_list *l)
 {
 	const uint64_t end = l->absent.end;
@@ -277,9 +277,10 @@ static bool lacks_starts(const struct matrix *m, const struct pen_cells_list *l)
 }
 
 /*
- * Chunks of indices that are not stored read as one number, so that a row with
- * two of its numbers in such has a gene twice, which nobody writes. Others may
- * have been left out because they were nothing else (one number a row).
+ * Chunks of indices that are not stored read as one number, so a row with two
+ * values in such chunks has the same gene twice, which no writer produces.
+ * Other chunks may have been omitted because they contain nothing else (one
+ * value per row).
  */
 static bool lacks_genes(const struct matrix *m, size_t indices, size_t starts)
 {
@@ -317,9 +318,9 @@ static int put_sparse(struct matrix *m)
 		return rc;
 	m->nnz = data.dim[0];
 	if (indices.dim[0] != m->nnz)
-		return refuse(m, PEN_EDATA,
-			      "has %" PRIu64 " numbers (data), but %" PRIu64
-			      " genes of numbers (indices)",
+		return refuse(m, P_DAMAGED,
+			      "data has %" PRIu64
+			      " elements, but indices has %" PRIu64,
 			      m->nnz, indices.dim[0]);
 	snprintf(path, sizeof(path), "%s/indptr", m->path);
 	rc = pen__cells_need(&m->f, path, &node);
@@ -327,7 +328,7 @@ static int put_sparse(struct matrix *m)
 		rc = m->f.src->list(&m->f, &node, NULL, &l);
 	if (rc < 0)
 		return rc;
-	starts = m->blob->n + 9; /* after their width and number */
+	starts = m->blob->n + 9; /* after their width and count */
 	rc = put_starts(m, &l);
 	if (rc >= 0 && lacks_starts(m, &l))
 		pen__cells_warn_absent(&m->f, path, &l.absent, true);
@@ -342,7 +343,7 @@ static int put_sparse(struct matrix *m)
 	return 0;
 }
 
-/* A few bytes can declare any shape. */
+/* The declared shape is checked, since a few bytes can declare any shape. */
 static int put_dense(struct matrix *m)
 {
 	struct pen_cells_shape shape;
@@ -356,13 +357,13 @@ static int put_dense(struct matrix *m)
 	m->first = shape.first;
 	m->own = shape.n;
 	if (m->own && m->slot->frame != PEN_CELLS_NOVAR)
-		return refuse(m, PEN_ENOTSUP,
-			      "is a member of structures, which only matrices "
-			      "of obsm can be");
+		return refuse(m, P_UNSUPPORTED_FEATURE,
+			      "a member of a compound type, which is supported "
+			      "in obsm only");
 	if (m->f.ncols && m->f.nrows > shape.most / m->f.ncols)
-		return refuse(m, PEN_EDATA,
-			      "declares %" PRIu64 " rows, which what is stored "
-			      "of it cannot hold",
+		return refuse(m, P_DAMAGED,
+			      "the shape declares %" PRIu64
+			      " rows, more than the stored data can contain",
 			      m->f.nrows);
 	m->nnz = m->f.nrows * m->f.ncols;
 	m->most = m->f.ncols;
@@ -393,7 +394,7 @@ static int put_rows(struct matrix *m, uint64_t *nsamples)
 	return 0;
 }
 
-/* Values of `size` bytes, of some rows only, or NULL. */
+/* Values of `size` bytes, of some rows only unless `rows` is NULL. */
 static void put_some(struct pen_buf *b, const struct pen_buf *values,
 		     const struct pen_buf *rows, size_t size)
 {
@@ -404,7 +405,7 @@ static void put_some(struct pen_buf *b, const struct pen_buf *values,
 			     size);
 }
 
-/* A column, as pen__cells_take_views() reads it; rows: some only. */
+/* A column, as pen__cells_take_views() parses it; rows: a subset. */
 static void put_column(struct pen_buf *b, const struct pen_cells_column *c,
 		       const char *name, const struct pen_buf *rows)
 {
@@ -423,7 +424,7 @@ static void put_column(struct pen_buf *b, const struct pen_cells_column *c,
 		put_some(b, &c->mask, rows, 1);
 }
 
-/* Columns of a frame, into a blob. */
+/* Columns of a frame to be added to a blob. */
 struct columns {
 	const char *frame;
 	const char *ask; /* a,b,c or * */
@@ -433,7 +434,7 @@ struct columns {
 	uint32_t n;
 };
 
-/* any: one that cannot be a field is left out. */
+/* any: omit the column if it cannot be a field. */
 static int add_column(struct matrix *m, struct columns *cs, const char *name,
 		      bool any)
 {
@@ -457,7 +458,7 @@ static int add_column(struct matrix *m, struct columns *cs, const char *name,
 	return rc;
 }
 
-/* What the index of a frame is called, and whether it is there. */
+/* The name of a frame's index, and whether it exists. */
 static int find_index(struct matrix *m, const char *frame, char *name,
 		      size_t cap, bool *there)
 {
@@ -483,7 +484,7 @@ static int add_all(struct matrix *m, struct columns *cs)
 	struct pen_bytes b;
 	struct pen_span s, kind;
 	char name[PEN_CELLS_NAME], index[PEN_CELLS_NAME];
-	/* longer ones are no field's */
+	/* longer names cannot be fields */
 	const size_t most = m->p->copy ? sizeof(name)
 				       : sizeof(((struct pen_field *)0)->name);
 	bool there = false;
@@ -518,7 +519,7 @@ static int add_columns(struct matrix *m, struct columns *cs)
 	while (rc >= 0 && s) {
 		const size_t n = strcspn(s, ",");
 
-		/* open() made sure that names fit */
+		/* open() checked the lengths of names */
 		snprintf(name, sizeof(name), "%.*s", (int)n, s);
 		rc = add_column(m, cs, name, false);
 		s = s[n] ? s + n + 1 : NULL;
@@ -526,7 +527,7 @@ static int add_columns(struct matrix *m, struct columns *cs)
 	return rc;
 }
 
-/* FNV-1a: only to tell one list of names from another. */
+/* FNV-1a, to distinguish lists of names. */
 static uint64_t hash(const struct pen_buf *b)
 {
 	uint64_t h = 0xcbf29ce484222325;
@@ -536,16 +537,16 @@ static uint64_t hash(const struct pen_buf *b)
 	return b->n ? h : 0;
 }
 
-/* genes=var:COLUMN: a byte for each gene. */
+/* genes=var:COLUMN: one byte per gene. */
 static int put_mask(struct matrix *m, const char *name)
 {
 	struct pen_cells_column c;
 	int rc = pen__cells_column_open(&m->f, m->f.var, name, m->f.ncols, &c);
 
 	if (rc >= 0 && c.dtype != PEN_BOOL)
-		rc = refuse(m, PEN_EINVAL,
-			    "column %s of %s is not of booleans, so it cannot "
-			    "choose genes",
+		rc = refuse(m, P_BAD_VALUE,
+			    "column '%s' of %s is not boolean, so it cannot "
+			    "select genes",
 			    name, m->f.var);
 	if (rc >= 0)
 		put_bytes(m->common, &c.values);
@@ -578,8 +579,8 @@ static int put_genes(struct matrix *m, int frame)
 }
 
 /*
- * All that is said of genes, which files of a collection tend to have alike, is
- * a blob of its own; the file's refers to it by what it hashes to.
+ * The description of genes, which files of a collection tend to share, is a
+ * separate blob; the blob of the file refers to it by its hash.
  */
 static int put_vars(struct matrix *m, struct pen_buf *common)
 {
@@ -605,7 +606,7 @@ static int put_vars(struct matrix *m, struct pen_buf *common)
 	s = (struct pen_span){ body.p, body.n };
 	key[0] = pen__cells_hash(s);
 	key[1] = hash(&body);
-	/* two lengths and a count: nothing */
+	/* two lengths and a count: empty */
 	if (rc >= 0 && body.n == PEN_CELLS_FRAMES * 8 + 4 && !cs.n)
 		key[0] = key[1] = 0;
 	pen__buf_le(m->blob, key[0], 8);
@@ -624,21 +625,22 @@ static int put_vars(struct matrix *m, struct pen_buf *common)
 	return rc;
 }
 
-/* Matrices of one frame have the same columns, all have the same rows. */
-static int check_beside(struct matrix *m, uint64_t nrows)
+/* Matrices of one frame have the same columns, and all have the same rows. */
+static int check_shape(struct matrix *m, uint64_t nrows)
 {
 	uint64_t *n = m->slot->frame < PEN_CELLS_FRAMES
 			      ? &m->ngenes[m->slot->frame]
 			      : NULL;
 
 	if (m->f.nrows != nrows)
-		return refuse(m, PEN_EDATA,
+		return refuse(m, P_DAMAGED,
 			      "has %" PRIu64 " rows, but %s has %" PRIu64,
 			      m->f.nrows, m->p->slot[0].path, nrows);
 	if (n && *n && *n != m->f.ncols)
-		return refuse(m, PEN_EDATA,
-			      "has %" PRIu64 " columns, another matrix over "
-			      "the same genes has %" PRIu64,
+		return refuse(m, P_DAMAGED,
+			      "the matrix has %" PRIu64
+			      " columns, but another one over the same genes "
+			      "has %" PRIu64,
 			      m->f.ncols, *n);
 	if (n)
 		*n = m->f.ncols;
@@ -661,7 +663,7 @@ static int put_matrix(struct matrix *m, uint64_t *nrows)
 	if (rc >= 0 && m->slot == m->p->slot)
 		*nrows = m->f.nrows;
 	if (rc >= 0)
-		rc = check_beside(m, *nrows);
+		rc = check_shape(m, *nrows);
 	if (rc < 0)
 		return rc;
 	pen__buf_le(m->blob, m->f.nrows, 8);
@@ -673,7 +675,7 @@ static int put_matrix(struct matrix *m, uint64_t *nrows)
 	return 0;
 }
 
-/* Columns of obs, and before all matrices how many there are. */
+/* Columns of obs; their number is stored before the matrices. */
 static int put_obs(struct matrix *m, size_t at)
 {
 	struct columns cs = { .frame = "obs",
@@ -688,7 +690,7 @@ static int put_obs(struct matrix *m, size_t at)
 	return rc;
 }
 
-/* What a frame's index is called; nothing, when it is not there. */
+/* The name of a frame's index; empty if it does not exist. */
 static int put_index(struct matrix *m, const char *frame)
 {
 	char name[PEN_CELLS_NAME];
@@ -704,8 +706,8 @@ static int put_index(struct matrix *m, const char *frame)
 	return 0;
 }
 
-/* What there is, when someone has to know what he leaves; and what the file
- * says of itself. */
+/* The contents of the file, if a copy has to report what it omits; and the
+ * facts that the file states. */
 static int put_rest(struct matrix *m)
 {
 	struct pen_buf tree = { 0 }, facts = { 0 };
@@ -779,7 +781,7 @@ int pen__cells_index(const struct pen_format *f,
 	struct pen_err mine;
 	int rc;
 
-	/* whoever reads through the callback needs the code it failed with */
+	/* callers of the read callback need its error code */
 	err = err ? err : &mine;
 	*err = (struct pen_err){ 0 };
 	m.f.err = err;

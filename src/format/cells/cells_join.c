@@ -1,13 +1,12 @@
 /*
- * Genes of files that have different ones, as one list: those that all have,
- * in the order of the first (inner), or all, new ones after those before
- * (outer). Each file gets a map from its genes to the list; nothing is
- * rewritten. Refuses files without names of genes, and with names that are
- * there twice.
+ * Joins the genes of files that have different ones into one list: genes that
+ * all files have, in the order of the first (inner), or all genes, new ones at
+ * the end (outer). Each file gets a map from its genes to the list; nothing is
+ * rewritten. Refuses files without gene names and with duplicate names.
  *
- * Names of the first file go into a table; those of all others are looked up
- * by several threads, file by file; what is new to the list, which is little,
- * is added after that, in the order of files.
+ * The names of the first file go into a table. Several threads look up the
+ * names of the other files, one file at a time; the few new names are added
+ * afterwards, in the order of the files.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -18,7 +17,7 @@
 #include "format/cells/cells.h"
 
 #define BLOCK 32u
-#define WORTH 200000u /* names that are worth a thread */
+#define WORTH 200000u /* names that justify a thread */
 
 struct joiner {
 	struct pen_cells *p;
@@ -26,21 +25,20 @@ struct joiner {
 	uint32_t nsets;
 	struct pen_cells_table t;
 	uint32_t *last; /* by name: the last set that added it, from 1 */
-	uint32_t cap;	/* of these */
-	uint64_t *all;	/* bits, by name: all sets have it (inner) */
+	uint32_t cap;	/* elements of last */
+	uint64_t *all;	/* bitmap by name: all sets have it (inner) */
 	uint32_t *to;	/* by name: its column, or PEN_CELLS_NONE */
 	struct pen_err *err;
-	/* while names are looked up */
+	/* during lookup */
 	struct finder *finder;
-	atomic_uint_fast32_t next;    /* set that nobody has taken */
-	atomic_uint_fast32_t bad_set; /* the first that something is wrong with
-				       */
+	atomic_uint_fast32_t next;    /* the next set to process */
+	atomic_uint_fast32_t bad_set; /* the first set with an error */
 };
 
-/* A thread's. Bits, not counters: they stay in the nearest cache. */
+/* State of a thread. Bits instead of counters stay in the L1 cache. */
 struct finder {
-	uint64_t *now, *all; /* names that this set has, that all had so far */
-	uint32_t set;	     /* that failed, with: */
+	uint64_t *now, *all; /* names in this set, names in all sets so far */
+	uint32_t set;	     /* the set that failed, with: */
 	struct pen_err err;
 };
 
@@ -67,15 +65,15 @@ static bool grow(struct joiner *j)
 
 static int fail_twice(struct pen_span s, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, NULL,
-			 "gene %.*s is there twice, so that its name does not "
-			 "say which to join",
-			 s.n < 100 ? (int)s.n : 100, (const char *)s.p);
+	return pen__fail(
+		err, P_BAD_DATA_VALUE, NULL,
+		"gene '%.*s' appears twice, so it cannot be joined by name",
+		s.n < 100 ? (int)s.n : 100, (const char *)s.p);
 }
 
-/* ---- looking up ---- */
+/* ---- lookup ---- */
 
-/* Names of a set, a few at a time. */
+/* A few names of a set. */
 struct block {
 	struct pen_span s[BLOCK];
 	uint64_t hash[BLOCK];
@@ -98,7 +96,7 @@ static size_t nwords(const struct joiner *j)
 	return j->t.n / 64 + 1;
 }
 
-/* Numbers of the table go to the map; what it has not stays NONE. */
+/* Writes numbers of the table to the map; unknown names stay NONE. */
 static int find_set(const struct joiner *j, struct finder *f, uint32_t nth)
 {
 	const struct pen_cells_set *set = &j->set[nth];
@@ -135,7 +133,7 @@ static void find_sets(void *arg, unsigned thread)
 	uint_fast32_t i, bad;
 
 	while ((i = atomic_fetch_add(&j->next, 1)) < j->nsets) {
-		/* of several errors that of the first set counts */
+		/* report the error of the first set */
 		if (i > atomic_load(&j->bad_set))
 			return;
 		if (find_set(j, f, (uint32_t)i) >= 0)
@@ -161,7 +159,7 @@ static unsigned count_threads(const struct joiner *j)
 	return n < j->nsets ? (unsigned)n : 1;
 }
 
-/* All but the first, which is in the table. */
+/* All sets except the first, which is in the table. */
 static int find_all(struct joiner *j, unsigned n)
 {
 	struct pen_team *team = NULL;
@@ -181,7 +179,7 @@ static int find_all(struct joiner *j, unsigned n)
 		return no_room(j);
 	atomic_init(&j->next, 1);
 	atomic_init(&j->bad_set, j->nsets);
-	/* where no threads can be had, this one does it all */
+	/* if no thread can be started, this one does all the work */
 	if (n > 1 &&
 	    pen__team_start(&team, n - 1, "pen-join", find_sets, j, NULL) >= 0)
 		find_sets(j, n - 1);
@@ -222,7 +220,8 @@ static int find_rest(struct joiner *j, uint64_t *blob)
 
 /* ---- adding ---- */
 
-/* A name of set nth that is not in the table, or is since another's came. */
+/* Adds a name of set nth that is not in the table, unless another set has
+ * added it since. */
 static int add_name(struct joiner *j, struct pen_span s, uint32_t nth,
 		    uint32_t *to)
 {
@@ -237,7 +236,7 @@ static int add_name(struct joiner *j, struct pen_span s, uint32_t nth,
 	return 0;
 }
 
-/* What a set has and the table has not. */
+/* Adds the names of a set that the table lacks. */
 static int add_set(struct joiner *j, uint32_t nth)
 {
 	const struct pen_cells_set *set = &j->set[nth];
@@ -259,8 +258,8 @@ static int make_map(struct joiner *j, struct pen_cells_set *set)
 
 	if (!v->genes.n)
 		return pen__fail(
-			j->err, PEN_EDATA, NULL,
-			"has no names of genes, which format.join= needs");
+			j->err, P_FILES_DISAGREE, NULL,
+			"the file has no gene names, which format.join= needs");
 	set->map = pen__alloc(v->ncols, sizeof(*set->map));
 	if (!set->map)
 		return no_room(j);
@@ -268,7 +267,7 @@ static int make_map(struct joiner *j, struct pen_cells_set *set)
 	return 0;
 }
 
-/* Which name each gene of each set is. */
+/* Finds the number of every gene of every set. */
 static int add_sets(struct joiner *j, uint64_t *blob)
 {
 	const bool outer = j->p->join == PEN_CELLS_OUTER;
@@ -299,7 +298,7 @@ static int add_sets(struct joiner *j, uint64_t *blob)
 
 /* ---- the list ---- */
 
-/* The list without what some file lacks; its length. */
+/* Drops names that some file lacks; returns the length of the list. */
 static uint32_t number(struct joiner *j)
 {
 	const bool inner = j->p->join == PEN_CELLS_INNER;
@@ -320,18 +319,17 @@ static int no_gene(const struct joiner *j, struct pen_span gene,
 	for (uint32_t i = 0; i < j->t.n; i++)
 		if (j->to[i] != PEN_CELLS_NONE)
 			pen__near_see(&near, j->t.s[i].p, j->t.s[i].n);
-	return pen__fail(j->err, PEN_EDATA, "genes",
-			 "gene %.*s of the list is not %s%s",
+	return pen__fail(j->err, P_BAD_DATA_VALUE, "genes",
+			 "gene '%.*s' of the list is not %s%s",
 			 gene.n < 100 ? (int)gene.n : 100, (const char *)gene.p,
 			 what, pen__near_text(&near).s);
 }
 
-/* genes=@FILE: columns as it lists them. */
+/* genes=@FILE: columns in the order of the file. */
 static int choose(struct joiner *j, const struct pen_cells_table *want)
 {
-	const char *what = j->p->join == PEN_CELLS_INNER
-				   ? "in all of the files"
-				   : "in any of the files";
+	const char *what = j->p->join == PEN_CELLS_INNER ? "in all files"
+							 : "in any file";
 
 	for (uint32_t i = 0; i < want->n; i++) {
 		const uint32_t id =
@@ -355,9 +353,8 @@ static int choose_listed(struct joiner *j, uint32_t *n)
 	if (rc >= 0)
 		rc = pen__cells_table_lines(&want, &j->p->list, j->err);
 	if (rc >= 0 && !want.n)
-		rc = pen__fail(j->err, PEN_EINVAL, "genes",
-			       "no gene is left by format.genes=%s",
-			       j->p->genes);
+		rc = pen__fail(j->err, P_BAD_VALUE, "genes",
+			       "format.genes=%s selects no gene", j->p->genes);
 	if (rc >= 0)
 		rc = choose(j, &want);
 	*n = want.n;
@@ -371,18 +368,20 @@ static int take(struct joiner *j, uint32_t *n)
 
 	*n = number(j);
 	if (!*n)
-		return pen__fail(j->err, PEN_EDATA, "genes",
-				 "no gene is in all of the files; "
-				 "format.join=outer takes those of any");
+		return pen__fail(
+			j->err, P_FILES_DISAGREE, "genes",
+			"no gene is in all files; use format.join=outer to "
+			"take the genes of any file");
 	if (p->genes && *p->genes == '@')
 		return choose_listed(j, n);
 	if (!p->first)
 		return 0;
 	if (p->first > *n)
-		return pen__fail(j->err, PEN_EINVAL, "genes",
-				 "there are %" PRIu32 " genes in the join, "
-				 "fewer than the first %" PRIu64,
-				 *n, p->first);
+		return pen__fail(
+			j->err, P_BAD_VALUE, "genes",
+			"the joined files have %" PRIu32
+			" genes, but format.genes= asks for the first %" PRIu64,
+			*n, p->first);
 	*n = (uint32_t)p->first;
 	for (uint32_t i = 0; i < j->t.n; i++)
 		if (j->to[i] >= p->first)

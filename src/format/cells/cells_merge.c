@@ -1,8 +1,7 @@
 /*
- * Codes over several files: where their categories differ, all of them
- * together, sorted, are what codes count, and each file gets a table from its
- * own. Where they are the same, codes stay as they are in the files. Also what
- * codes stand for.
+ * Codes across files. Where categories differ, codes refer to the sorted union
+ * of all categories, and each file gets a table that maps its own. Where they
+ * are the same, codes stay as stored. Also provides the labels of codes.
  */
 #include <stdlib.h>
 
@@ -10,7 +9,7 @@
 #include "format/cells/cells.h"
 
 struct name {
-	struct pen_span s; /* first: what is compared */
+	struct pen_span s; /* must be first: compared by qsort */
 	uint32_t id;
 };
 
@@ -40,7 +39,8 @@ static bool all_same(const struct pen_cells *p, uint32_t column, size_t *total)
 	return same;
 }
 
-/* All different names; each file's codes become numbers of the table. */
+/* Collects all distinct names; each file's codes become numbers of the
+ * table. */
 static bool collect(struct pen_cells *p, uint32_t column, int32_t *codes,
 		    struct pen_cells_table *t)
 {
@@ -68,7 +68,7 @@ static bool collect(struct pen_cells *p, uint32_t column, int32_t *codes,
 	return true;
 }
 
-/* By name: the codes that come out, and what they stand for. */
+/* Sorts by name: the final codes and their labels. */
 static bool number(struct pen_cells_labels *l, const struct pen_cells_table *t,
 		   int32_t *codes, size_t total)
 {
@@ -175,7 +175,7 @@ static uint64_t object_of(const struct pen_format *f, uint64_t code)
 	const struct pen_cells *p = f->priv;
 	uint64_t lo = 0, hi = f->ix->nobjects;
 
-	/* the last of those that say so is the one that has cells */
+	/* of the objects with this number, the last one contains the cells */
 	while (hi - lo > 1) {
 		const uint64_t mid = lo + (hi - lo) / 2;
 
@@ -187,7 +187,7 @@ static uint64_t object_of(const struct pen_format *f, uint64_t code)
 	return lo;
 }
 
-/* A directory is known by its own name, not by that of the file in it. */
+/* A directory is identified by its own name, not by that of a file in it. */
 static void cut_marker(const struct pen_format *f, char *name)
 {
 	char *slash = strrchr(name, '/');

@@ -1,6 +1,6 @@
 /*
- * Names of genes and categories by hash: each gets a number, in the order they
- * came. The text stays where it is.
+ * A hash table of names (genes, categories): each gets a number, in order of
+ * insertion. The strings are not copied.
  */
 #include "base/mem.h"
 #include "base/rng.h"
@@ -158,8 +158,8 @@ int pen__cells_table_lines(struct pen_cells_table *t,
 		if (id == PEN_CELLS_NONE)
 			return pen__fail_nomem(err, "genes", list->n);
 		if (id < before)
-			return pen__fail(err, PEN_EDATA, "genes",
-					 "gene %.*s is in the list twice",
+			return pen__fail(err, P_BAD_DATA_VALUE, "genes",
+					 "gene '%.*s' is listed twice",
 					 s.n < 100 ? (int)s.n : 100,
 					 (const char *)s.p);
 	}

@@ -1,7 +1,7 @@
 /*
- * Numbers of any type on their way into rows: to double, to genes, and added to
- * what a row has. By way of double all types meet; what is common does not come
- * by here.
+ * Conversion of values of any type for rows: to double, to gene indices, and
+ * added to the values of a row. All types meet in double; common cases have
+ * faster code elsewhere.
  */
 #include "base/half.h"
 #include "format/cells/cells.h"
@@ -14,7 +14,7 @@
 	}                                                                      \
 	break
 
-/* At most PEN_CELLS_BLOCK numbers, in this machine's order. */
+/* At most PEN_CELLS_BLOCK values, in native byte order. */
 static const uint8_t *native(const struct pen_chunked *a, const uint8_t *p,
 			     uint64_t n, uint8_t *mem)
 {
@@ -61,7 +61,7 @@ void pen__cells_doubles(const struct pen_chunked *a, const uint8_t *p,
 	}
 }
 
-/* What is no gene of any matrix becomes the largest number. */
+/* A value that cannot be a gene becomes the largest number. */
 void pen__cells_genes_of(const struct pen_chunked *a, const uint8_t *p,
 			 uint64_t n, uint32_t *out)
 {
@@ -78,7 +78,7 @@ void pen__cells_genes_of(const struct pen_chunked *a, const uint8_t *p,
 	case PEN_I32:
 	case PEN_U32:
 		LOAD(uint32_t, x);
-	case PEN_I64: /* none of these is a gene, and messages tell them */
+	case PEN_I64: /* not a gene, and recognised by the error message */
 		LOAD(int64_t, (uint32_t)(x < INT32_MIN	 ? INT32_MIN
 					 : x > INT32_MAX ? INT32_MAX
 							 : x));
@@ -107,8 +107,8 @@ void pen__cells_genes_of(const struct pen_chunked *a, const uint8_t *p,
 	}                                                                      \
 	return n
 
-/* Adds v[i] to place at[i] of the row; returns how many fit before one that
- * does not. */
+/* Adds v[i] to element at[i] of the row; returns the number of values before
+ * the first that does not fit. */
 uint64_t pen__cells_add(enum pen_dtype type, void *dst, const uint32_t *at,
 			const double *v, uint64_t n)
 {
@@ -127,7 +127,7 @@ uint64_t pen__cells_add(enum pen_dtype type, void *dst, const uint32_t *at,
 		ADD_INT(int32_t, INT32_MIN, INT32_MAX);
 	case PEN_U32:
 		ADD_INT(uint32_t, 0, UINT32_MAX);
-	case PEN_I64: /* beyond that a double is not exact */
+	case PEN_I64: /* a double is not exact beyond that */
 		ADD_INT(int64_t, -0x1p53, 0x1p53);
 	case PEN_U64:
 		ADD_INT(uint64_t, 0, 0x1p53);

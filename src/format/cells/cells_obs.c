@@ -1,12 +1,12 @@
 /*
- * Columns of obs and var, in every way anndata has written them: data sets and
- * groups {codes, categories} or {values, mask} (0.8 on), data sets whose
- * attribute refers to categories (0.7), members of one compound with
- * categories in uns (before). Categories become int32 codes, -1 where missing;
- * strings become codes of their sorted distinct values; integers that may be
- * missing float64 with NaN, booleans that may be int8 with -1 (file.exact: stay
- * what they are, with a mask).
- * Refuses codes without a category, and columns of another length.
+ * Columns of obs and var, in every layout that anndata has written: data sets
+ * and groups {codes, categories} or {values, mask} (since 0.8), data sets whose
+ * attribute refers to categories (0.7), members of a compound with categories
+ * in uns (before). Categories become int32 codes, -1 where missing; strings
+ * become codes of their sorted distinct values; nullable integers become
+ * float64 with NaN, nullable booleans int8 with -1 (file.exact: they keep their
+ * type and get a mask). Refuses codes without a category and columns of a wrong
+ * length.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -33,7 +33,7 @@ void pen__cells_where(const struct pen_cells_file *f, const char *path,
 	snprintf(buf, cap, "%.150s:%.100s", f->name, path);
 }
 
-int pen__cells_refuse(const struct pen_cells_file *f, int code,
+int pen__cells_refuse(const struct pen_cells_file *f, int kind,
 		      const char *path, const char *fmt, ...)
 {
 	char where[256], text[256];
@@ -43,7 +43,7 @@ int pen__cells_refuse(const struct pen_cells_file *f, int code,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return pen__fail(f->err, code, where, "%s", text);
+	return pen__fail(f->err, kind, where, "%s", text);
 }
 
 int pen__cells_need(struct pen_cells_file *f, const char *path,
@@ -53,8 +53,8 @@ int pen__cells_need(struct pen_cells_file *f, const char *path,
 	int rc = f->src->find(f, path, node);
 
 	return rc ? rc
-		  : pen__cells_refuse(f, PEN_ENOTFOUND, path,
-				      "there is no object %s in the file",
+		  : pen__cells_refuse(f, P_NO_SUCH_PART, path,
+				      "no object '%s' in the file",
 				      slash ? slash + 1 : path);
 }
 
@@ -109,11 +109,11 @@ double pen__cells_number(enum pen_dtype t, const uint8_t *p)
 	if (t == PEN_BOOL || t == PEN_U8 || t == PEN_U16 || t == PEN_U32 ||
 	    t == PEN_U64)
 		return (double)u;
-	/* the sign is where its own width ends */
+	/* extend the sign from the type's own width */
 	return (double)((int64_t)(u << (64 - 8 * n)) >> (64 - 8 * n));
 }
 
-/* The fewest that tell it from all of its type. */
+/* The fewest digits that identify the value among those of its type. */
 static int digits(enum pen_dtype t, double v)
 {
 	char text[40];
@@ -133,8 +133,8 @@ static int digits(enum pen_dtype t, double v)
 	return 17;
 }
 
-/* A number as others would write it: whole ones with all their digits, others
- * with few. */
+/* A number in its usual notation: integers with all digits, others with as
+ * few as needed. */
 static void number_text(enum pen_dtype t, const uint8_t *p, char *buf,
 			size_t cap)
 {
@@ -195,7 +195,7 @@ int pen__cells_names(struct pen_cells_file *f,
 	struct pen_cells_list l;
 	int rc = 0;
 
-	if (node->group) { /* names of which some may be missing */
+	if (node->group) { /* names that may be missing */
 		snprintf(path, sizeof(path), "%.480s/values", node->path);
 		rc = pen__cells_need(f, path, &values);
 	}
@@ -204,9 +204,10 @@ int pen__cells_names(struct pen_cells_file *f,
 	if (rc < 0)
 		return rc;
 	*n = l.n;
-	rc = l.n > INT32_MAX ? pen__cells_refuse(f, PEN_ENOTSUP, node->path,
-						 "too many names")
-			     : pen__cells_list_names(f, &l, names);
+	rc = l.n > INT32_MAX
+		     ? pen__cells_refuse(f, P_OVER_LIMIT, node->path,
+					 "too many names (2^31 or more)")
+		     : pen__cells_list_names(f, &l, names);
 	pen__cells_list_close(&l);
 	return rc;
 }
@@ -221,13 +222,13 @@ static int take_names(struct pen_cells_file *f, struct pen_cells_column *c,
 	return rc;
 }
 
-/* Codes of any width become int32. */
+/* Converts codes of any width to int32. */
 static int take_codes(struct pen_cells_file *f, struct pen_cells_column *c,
 		      const struct pen_cells_list *l, const char *path)
 {
 	if (l->text || l->dtype >= PEN_F16)
-		return pen__cells_refuse(f, PEN_EDATA, path,
-					 "its codes are no integers");
+		return pen__cells_refuse(f, P_DAMAGED, path,
+					 "the codes are not integers");
 	c->dtype = PEN_I32;
 	c->coded = true;
 	for (uint64_t i = 0; i < l->n; i++) {
@@ -236,11 +237,12 @@ static int take_codes(struct pen_cells_file *f, struct pen_cells_column *c,
 		int32_t code = -1;
 
 		if (v < -1 || v >= c->nnames)
-			return pen__cells_refuse(f, PEN_EDATA, path,
-						 "row %" PRIu64
-						 " has code %g, but there "
-						 "are %" PRIu32 " categories",
-						 i, v, c->nnames);
+			return pen__cells_refuse(
+				f, P_BAD_DATA_VALUE, path,
+				"row %" PRIu64
+				" has code %g, but there are %" PRIu32
+				" categories",
+				i, v, c->nnames);
 		if (v >= 0)
 			code = (int32_t)v;
 		pen__buf_put(&c->values, &code, 4);
@@ -249,7 +251,7 @@ static int take_codes(struct pen_cells_file *f, struct pen_cells_column *c,
 }
 
 struct text {
-	struct pen_span s; /* first: what is compared */
+	struct pen_span s; /* must be first: compared by qsort */
 	uint64_t row;
 };
 
@@ -259,7 +261,7 @@ static int by_text(const void *a, const void *b)
 				  *(const struct pen_span *)b);
 }
 
-/* mask: missing where not 0; NULL: none is. */
+/* mask: nonzero means missing; NULL: none is missing. */
 static int code_texts(struct pen_cells_file *f, struct pen_cells_column *c,
 		      struct text *t, uint64_t n, const uint8_t *mask)
 {
@@ -288,7 +290,7 @@ static int code_texts(struct pen_cells_file *f, struct pen_cells_column *c,
 	return c->values.bad || c->names.bad ? nomem(f, n * 4) : 0;
 }
 
-/* Strings: codes of the sorted distinct ones. */
+/* Strings become codes of the sorted distinct strings. */
 static int take_texts(struct pen_cells_file *f, struct pen_cells_column *c,
 		      const struct pen_cells_list *l, const char *path,
 		      const uint8_t *mask)
@@ -310,15 +312,17 @@ static int take_texts(struct pen_cells_file *f, struct pen_cells_column *c,
 		if (pen__cells_next_name(&b, &s))
 			t[i] = (struct text){ s, i };
 	if (rc >= 0)
-		rc = l->n > INT32_MAX ? pen__cells_refuse(f, PEN_ENOTSUP, path,
-							  "too many")
-				      : code_texts(f, c, t, l->n, mask);
+		rc = l->n > INT32_MAX
+			     ? pen__cells_refuse(
+				       f, P_OVER_LIMIT, path,
+				       "too many strings (2^31 or more)")
+			     : code_texts(f, c, t, l->n, mask);
 	pen__free(t);
 	pen__buf_fini(&all);
 	return rc;
 }
 
-/* A list that is the column. */
+/* The list is the column itself. */
 static int take_list(struct pen_cells_file *f, struct pen_cells_column *c,
 		     struct pen_cells_list *l, const char *path)
 {
@@ -336,8 +340,8 @@ static int take_nullable(struct pen_cells_file *f, struct pen_cells_column *c,
 {
 	if (mask->text || mask->size != 1 || mask->n != l->n)
 		return pen__cells_refuse(
-			f, PEN_EDATA, path,
-			"its mask is not one boolean for each row");
+			f, P_DAMAGED, path,
+			"the mask does not have one boolean per row");
 	if (l->text)
 		return take_texts(f, c, l, path, mask->data.p);
 	if (f->exact && l->dtype < PEN_F16) {
@@ -371,7 +375,7 @@ static int open_at(struct pen_cells_file *f, const char *path,
 	return rc < 0 ? rc : pen__cells_list_open(f, &node, l);
 }
 
-/* Whether categories have an order of their own, as the object says. */
+/* Whether the object declares its categories as ordered. */
 static int see_order_at(struct pen_cells_file *f, struct pen_cells_column *c,
 			const struct pen_cells_node *node)
 {
@@ -429,7 +433,7 @@ static int take_group(struct pen_cells_file *f, struct pen_cells_column *c,
 	return rc;
 }
 
-/* A list by itself: numbers, strings, or codes with categories elsewhere. */
+/* A single list: numbers, strings, or codes with categories elsewhere. */
 static int take_plain(struct pen_cells_file *f, struct pen_cells_column *c,
 		      const struct pen_cells_node *node)
 {
@@ -451,7 +455,7 @@ static int take_plain(struct pen_cells_file *f, struct pen_cells_column *c,
 	return rc;
 }
 
-/* Of the compound that obs was before 0.7. */
+/* From the compound that obs was before 0.7. */
 static int take_member(struct pen_cells_file *f, struct pen_cells_column *c,
 		       const struct pen_cells_node *frame)
 {
@@ -479,7 +483,7 @@ static int take_member(struct pen_cells_file *f, struct pen_cells_column *c,
 	return rc;
 }
 
-/* What is near to its name, or where to look. */
+/* Suggests the nearest name, or inspect. */
 static int no_column(const struct pen_cells_file *f, const char *frame,
 		     const char *name)
 {
@@ -497,7 +501,7 @@ static int no_column(const struct pen_cells_file *f, const char *frame,
 		pen__near_see(&near, s.p, s.n);
 	pen__buf_fini(&list);
 	return pen__cells_refuse(
-		f, PEN_ENOTFOUND, frame, "has no column %s%s", name,
+		f, P_NO_SUCH_PART, frame, "no column '%s'%s", name,
 		*near.best ? pen__near_text(&near).s
 			   : "; `penstock inspect` lists them");
 }
@@ -539,8 +543,8 @@ int pen__cells_column_open(struct pen_cells_file *f, const char *frame,
 	}
 	if (strlen(name) >= sizeof(c->name))
 		return pen__cells_refuse(
-			f, PEN_ENOTSUP, frame,
-			"the name of column %s is longer than %zu bytes", name,
+			f, P_OVER_LIMIT, frame,
+			"the column name '%s' is longer than %zu bytes", name,
 			sizeof(c->name) - 1);
 	memcpy(c->name, name, strlen(name));
 	rc = take_column(f, frame, c);
@@ -549,8 +553,8 @@ int pen__cells_column_open(struct pen_cells_file *f, const char *frame,
 	size = pen_dtype_size((enum pen_dtype)c->dtype);
 	if (c->values.n / size != n)
 		return pen__cells_refuse(
-			f, PEN_EDATA, frame,
-			"column %s has %zu values, but there are %" PRIu64
+			f, P_DAMAGED, frame,
+			"column '%s' has %zu values, but there are %" PRIu64
 			" rows",
 			name, c->values.n / size, n);
 	return 0;

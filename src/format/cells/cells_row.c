@@ -1,9 +1,10 @@
 /*
- * A cell's numbers into its row: sparse ones are scattered over a row of zeros
- * (several for one gene are added up), or stay a list; normalizing, log1p and
- * the choice of genes happen on the way. Common types go straight through, all
- * others in blocks by way of double. Refuses genes that are none of the
- * matrix', and numbers that the type asked for cannot hold.
+ * Writes the values of a cell to its row. Sparse values are scattered over a
+ * row of zeros (duplicates of a gene are added up) or stay a list;
+ * normalization, log1p and gene selection happen in the same pass. Common types
+ * have direct code, all others are converted to double in blocks. Refuses gene
+ * indices beyond the matrix and values that the requested type cannot
+ * represent.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -14,13 +15,13 @@
 
 #define BLOCK PEN_CELLS_BLOCK
 
-/* log1p() of small counts, of which a row has many alike. */
+/* log1p() of small counts, which repeat often in a row. */
 struct logs {
-	uint64_t known; /* bit i: of[i] is */
+	uint64_t known; /* bit i: of[i] is valid */
 	double of[64];
 };
 
-/* A row under way. */
+/* A row being built. */
 struct cell {
 	const struct pen_format *f;
 	const struct pen_cells *p;
@@ -30,21 +31,21 @@ struct cell {
 	struct pen_err *err;
 	bool changes;
 	uint64_t row; /* in the matrix */
-	double scale; /* of normalizing; 1 without */
+	double scale; /* of normalization; 1 without it */
 	void *dst;
 	struct logs *logs;
 };
 
-static int fail(const struct cell *c, const char *what)
+static int fail(const struct cell *c, int kind, const char *what)
 {
 	char name[256];
 
 	c->f->ix->name_of(c->f->ix, c->r->object, name, sizeof(name));
-	return pen__fail(c->err, PEN_EDATA, name, "row %" PRIu64 " of %s: %s",
+	return pen__fail(c->err, kind, name, "row %" PRIu64 " of %s: %s",
 			 c->row, c->t->path, what);
 }
 
-/* What pen__cells_genes_of() made of it, as it is stored. */
+/* Recovers the stored value from what pen__cells_genes_of() made of it. */
 static int fail_gene(const struct cell *c, uint32_t most)
 {
 	const enum pen_dtype t = (enum pen_dtype)c->m->indices.dtype;
@@ -57,15 +58,15 @@ static int fail_gene(const struct cell *c, uint32_t most)
 	char text[96];
 
 	snprintf(text, sizeof(text),
-		 "refers to gene %" PRId64 "%s, but there are %" PRIu64, v,
+		 "refers to gene %" PRId64 "%s, but there are only %" PRIu64, v,
 		 below	 ? " or below"
 		 : above ? " or above"
 			 : "",
 		 c->m->ncols);
-	return fail(c, text);
+	return fail(c, P_BAD_DATA_VALUE, text);
 }
 
-/* Which of them it is: the largest. */
+/* Reports the largest gene. */
 static int fail_genes(const struct cell *c, const uint8_t *g, uint64_t n)
 {
 	uint32_t most = 0, at;
@@ -82,14 +83,14 @@ static int fail_value(const struct cell *c, double v)
 	char text[96];
 
 	snprintf(text, sizeof(text),
-		 "%g does not fit %s; ask for another with format.dtype=", v,
-		 pen_dtype_name(c->t->type));
-	return fail(c, text);
+		 "%g does not fit %s; choose another type with format.dtype=",
+		 v, pen_dtype_name(c->t->type));
+	return fail(c, P_BAD_DATA_VALUE, text);
 }
 
 static int fail_bytes(const struct cell *c)
 {
-	return fail(c, "the bytes read are not the matrix'");
+	return fail(c, P_DAMAGED, "the bytes read do not belong to the matrix");
 }
 
 static double log_of(struct logs *l, double v, double scale)
@@ -121,7 +122,7 @@ static void change(const struct cell *c, double *v, uint64_t n)
 			v[i] *= scale;
 }
 
-/* A gene's column in the row. */
+/* The column of a gene in the row. */
 static uint32_t column(const struct pen_cells_matrix *m, uint32_t gene)
 {
 	if (m->map)
@@ -141,7 +142,7 @@ static int put_block(const struct cell *c, const uint32_t *at, double *v,
 
 /* ---- sparse ---- */
 
-/* Numbers that are float32 at once. */
+/* Values that convert directly to float32. */
 static bool is_float(const struct pen_chunked *a)
 {
 	return !a->swap && (a->dtype == PEN_F32 || a->dtype == PEN_U16 ||
@@ -153,8 +154,8 @@ static bool is_wide(const struct pen_chunked *a)
 	return !a->swap && (a->dtype == PEN_I32 || a->dtype == PEN_U32);
 }
 
-/* float32 or counts at genes of 2 or 4 bytes into float32, unchanged: what
- * most files are. */
+/* float32 or counts, with genes of 2 or 4 bytes, into float32 unchanged: the
+ * common case. */
 static bool is_common(const struct cell *c)
 {
 	const struct pen_chunked *g = &c->m->indices;
@@ -167,7 +168,7 @@ static bool is_common(const struct cell *c)
 typedef int piece_fn(const struct cell *, const uint8_t *d, const uint8_t *g,
 		     uint64_t n, uint64_t *arg);
 
-/* fn for numbers of 4 bytes at genes of 4 bytes, whatever they are. */
+/* Calls fn with values and genes widened to 4 bytes. */
 static int widened(const struct cell *c, piece_fn *fn, const uint8_t *d,
 		   const uint8_t *g, uint64_t n, uint64_t *arg)
 {
@@ -188,10 +189,25 @@ static int widened(const struct cell *c, piece_fn *fn, const uint8_t *d,
 	return rc;
 }
 
+/* Columns and values of the n elements from i on, at most BLOCK. */
+static inline int read_block(const struct cell *c, const uint8_t *d,
+			     const uint8_t *g, uint64_t i, uint64_t n,
+			     uint32_t *at, double *v)
+{
+	const struct pen_chunked *da = &c->m->data, *ga = &c->m->indices;
+
+	pen__cells_genes_of(ga, g ? g + i * ga->item : NULL, n, at);
+	if (!pen__cells_below((const uint8_t *)at, n, c->m->ncols))
+		return fail_genes(c, (const uint8_t *)at, n);
+	pen__cells_doubles(da, d ? d + i * da->item : NULL, n, v);
+	for (uint64_t j = 0; j < n; j++)
+		at[j] = column(c->m, at[j]);
+	return 0;
+}
+
 static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		   uint64_t n, uint64_t *arg)
 {
-	const struct pen_chunked *da = &c->m->data, *ga = &c->m->indices;
 	uint32_t at[BLOCK];
 	double v[BLOCK];
 	int rc = 0;
@@ -200,13 +216,9 @@ static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
 		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-		pen__cells_genes_of(ga, g ? g + i * ga->item : NULL, k, at);
-		if (!pen__cells_below((const uint8_t *)at, k, c->m->ncols))
-			return fail_genes(c, (const uint8_t *)at, k);
-		pen__cells_doubles(da, d ? d + i * da->item : NULL, k, v);
-		for (uint64_t j = 0; j < k; j++)
-			at[j] = column(c->m, at[j]);
-		rc = put_block(c, at, v, k);
+		rc = read_block(c, d, g, i, k, at, v);
+		if (rc >= 0)
+			rc = put_block(c, at, v, k);
 	}
 	return rc;
 }
@@ -258,14 +270,14 @@ static struct pen_cells_run run_of(const struct cell *c,
 				     .row = c->row,
 				     .room = c->r->scratch->mem };
 
-	/* both kinds of numbers are looked at side by side */
+	/* data and indices are used together, so each has its own room */
 	if (a == &c->m->indices)
 		run.room += c->p->piece;
 	pen__cells_span(c->m, c->row, &run.at, &run.end);
 	return run;
 }
 
-/* What data and indices both have in one piece, one after another. */
+/* Calls fn for each run that is contiguous in both data and indices. */
 static int each_piece(const struct cell *c, piece_fn *fn, uint64_t *arg)
 {
 	struct pen_cells_run dr = run_of(c, &c->m->data, c->t->data);
@@ -294,7 +306,8 @@ static int each_piece(const struct cell *c, piece_fn *fn, uint64_t *arg)
 	return rc;
 }
 
-/* By way of memory that stays in the cache, when the row is worth it. */
+/* Builds the row in memory that stays in the cache, if its size justifies
+ * that. */
 static int emit_scattered(struct cell *c)
 {
 	const struct pen_row *r = c->r;
@@ -314,7 +327,7 @@ static int emit_scattered(struct cell *c)
 
 /* ---- lists, and dense matrices ---- */
 
-/* Numbers n of a piece that begins at column `first` of the output. */
+/* n values of a run that starts at column `first` of the output. */
 static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 		     uint64_t first)
 {
@@ -337,7 +350,7 @@ static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 	return rc;
 }
 
-/* Are numbers of the row those of the file, one by one? */
+/* Whether the row has exactly the values of the file. */
 static bool is_same(const struct cell *c)
 {
 	const struct pen_chunked *a = &c->m->data;
@@ -360,13 +373,13 @@ static int emit_in_order(const struct cell *c)
 	const uint8_t *p;
 	int rc = 0;
 
-	if (!same) /* numbers are added to what is there */
+	if (!same) /* values are added */
 		memset(c->dst, 0, c->r->dst_len[c->t->field]);
 	while (rc >= 0 && run.at < run.end) {
 		const uint64_t first = run.at - start;
 		uint64_t n;
 
-		if (same && a->dtype == c->t->type) /* narrow ones at once */
+		if (same && a->dtype == c->t->type) /* widen in one pass */
 			run.room = dst + first * item;
 		n = pen__cells_run_next(&run, &p);
 		if (!n)
@@ -380,14 +393,14 @@ static int emit_in_order(const struct cell *c)
 			pen__cells_floats(a->dtype, p, n, dst + first * item);
 			continue;
 		}
-		if (same) /* numbers are added to what is there */
+		if (same) /* values are added */
 			memset(dst + first * item, 0, n * item);
 		rc = put_piece(c, p, n, first);
 	}
 	return rc;
 }
 
-/* X_indices that were read straight into their row. */
+/* Checks X_indices that were read directly into their row. */
 static int check_genes(const struct cell *c, const uint8_t *p, uint64_t n)
 {
 	return pen__cells_below(p, n, c->m->ncols) ? 0 : fail_genes(c, p, n);
@@ -404,7 +417,7 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 	while (run.at < run.end) {
 		uint64_t n;
 
-		if (quick && !two) /* narrow ones at once */
+		if (quick && !two) /* widen in one pass */
 			run.room = dst;
 		n = pen__cells_run_next(&run, &p);
 		if (!n)
@@ -434,7 +447,7 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 	return 0;
 }
 
-/* The sum of the row as it is in the file, whatever genes are taken. */
+/* The sum of the row as stored, independent of the gene selection. */
 static int measure(struct cell *c)
 {
 	struct pen_cells_run run = run_of(c, &c->m->data, c->t->data);
@@ -462,10 +475,10 @@ static int measure(struct cell *c)
 	return 0;
 }
 
-/* ---- lists that are shorter than what is stored ---- */
+/* ---- lists shorter than the stored ones ---- */
 
-/* What of a block is kept comes first; how many. at: columns, or
- * PEN_CELLS_NONE; zeros: these, too. */
+/* Moves the kept values of a block to its front and returns their number.
+ * at: columns, or PEN_CELLS_NONE; zeros: keep zeros, too. */
 static uint64_t keep(uint32_t *at, double *v, uint64_t n, bool zeros)
 {
 	uint64_t k = 0;
@@ -499,27 +512,21 @@ static int append(const struct cell *c, const uint32_t *at, double *v,
 static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		       uint64_t n, uint64_t *kept)
 {
-	const struct pen_chunked *da = &c->m->data, *ga = &c->m->indices;
 	uint32_t at[BLOCK];
 	double v[BLOCK];
 	int rc = 0;
 
 	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
-		uint64_t k = n - i < BLOCK ? n - i : BLOCK;
+		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-		pen__cells_genes_of(ga, g ? g + i * ga->item : NULL, k, at);
-		if (!pen__cells_below((const uint8_t *)at, k, c->m->ncols))
-			return fail_genes(c, (const uint8_t *)at, k);
-		pen__cells_doubles(da, d ? d + i * da->item : NULL, k, v);
-		for (uint64_t j = 0; j < k; j++)
-			at[j] = column(c->m, at[j]);
-		k = keep(at, v, k, true);
-		rc = append(c, at, v, k, kept);
+		rc = read_block(c, d, g, i, k, at, v);
+		if (rc >= 0)
+			rc = append(c, at, v, keep(at, v, k, true), kept);
 	}
 	return rc;
 }
 
-/* The same where nothing but the choice is to be made. */
+/* The same if genes are selected but values are not modified. */
 static int keep_wide(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		     uint64_t n, uint64_t *kept)
 {
@@ -578,7 +585,7 @@ static int keep_dense(const struct cell *c, uint64_t *kept)
 	return rc;
 }
 
-/* Lists of what is left: of the genes that are taken, or without zeros. */
+/* Lists of the remaining values: of selected genes, or without zeros. */
 static int emit_kept(const struct cell *c)
 {
 	const uint32_t f = c->t->field;
@@ -586,7 +593,7 @@ static int emit_kept(const struct cell *c)
 	piece_fn *fn = is_common(c) ? keep_common : keep_sparse;
 	int rc;
 
-	memset(c->dst, 0, c->r->dst_len[f]); /* numbers are added */
+	memset(c->dst, 0, c->r->dst_len[f]); /* values are added */
 	rc = c->m->sparse ? each_piece(c, fn, &kept) : keep_dense(c, &kept);
 	c->r->used[f] = (size_t)kept * pen_dtype_size(c->t->type);
 	c->r->used[f + 1] = (size_t)kept * 4;
@@ -604,7 +611,7 @@ static int emit_lists(const struct cell *c)
 	return emit_genes(c, r->dst[field]);
 }
 
-/* Bytes that the row has to have room for. */
+/* Bytes the row needs. */
 static uint64_t room_of(const struct cell *c)
 {
 	const size_t size = pen_dtype_size(c->t->type);

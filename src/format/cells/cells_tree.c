@@ -1,8 +1,7 @@
 /*
- * What a file of single cells has, as a list of paths: for messages that say
- * what could have been meant, and for who copies cells and has to say what
- * stays behind. Frames are not in it: pen__cells_columns_list() has their
- * columns.
+ * The contents of a file of single cells as a list of paths: for messages that
+ * suggest a matrix, and for copies that report what they omit. Frames are
+ * excluded; pen__cells_columns_list() lists their columns.
  */
 #include <stdio.h>
 
@@ -43,7 +42,7 @@ int pen__cells_tree_of(struct pen_cells_file *f, const char *group, bool frame,
 	b = pen__bytes(list.p, list.n);
 	while (rc >= 0 && pen__cells_next_name(&b, &name) &&
 	       pen__cells_next_name(&b, &kind)) {
-		/* what rows are called when obsm is one table */
+		/* the names of rows, if obsm is a single table */
 		if (!frame && is(name, "index") && is(kind, "strings"))
 			continue;
 		put_path(out, group, name);
@@ -98,7 +97,7 @@ bool pen__cells_is_matrix(struct pen_span path, struct pen_span kind)
 		return false;
 	if (begins(kind, "csr"))
 		return true;
-	/* a type of numbers, and a size: "int64 10x3" */
+	/* a numeric type and a shape: "int64 10x3" */
 	for (size_t i = 1; i + 1 < kind.n; i++)
 		sized |= kind.p[i] == 'x' && kind.p[i - 1] >= '0' &&
 			 kind.p[i - 1] <= '9';

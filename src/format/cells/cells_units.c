@@ -1,14 +1,14 @@
 /*
- * From a row of a matrix to the units its numbers lie in, and back from their
- * bytes to runs of numbers. Numbers that are not filtered are read as the byte
- * ranges they are, also out of chunks. Of filtered chunks each is fetched and
- * unpacked once for all rows in it.
+ * Maps a row of a matrix to the units that contain its values, and their bytes
+ * back to runs of values. Values without filters are read as plain byte ranges,
+ * also out of chunks. Chunks with filters are fetched and unpacked once for all
+ * of their rows.
  */
 #include "format/cells/cells.h"
 
 /* ---- chunks of a grid ---- */
 
-/* The cell that column `col` of a row is in. */
+/* The grid cell that contains column `col` of a row. */
 static uint64_t cell_of(const struct pen_chunked *a, uint64_t row, uint64_t col)
 {
 	if (a->cut_cols)
@@ -17,7 +17,7 @@ static uint64_t cell_of(const struct pen_chunked *a, uint64_t row, uint64_t col)
 	return row / a->chunk_rows * a->grid_cols + col / a->chunk_cols;
 }
 
-/* Where column `col` of a row is in its chunk. */
+/* The position of column `col` of a row in its chunk. */
 static uint64_t within(const struct pen_chunked *a, uint64_t row, uint64_t col)
 {
 	if (a->cut_cols)
@@ -26,7 +26,7 @@ static uint64_t within(const struct pen_chunked *a, uint64_t row, uint64_t col)
 	       a->item;
 }
 
-/* Its columns end here. */
+/* The end of the chunk's columns. */
 static uint64_t next_chunk(const struct pen_chunked *a, uint64_t at)
 {
 	const uint64_t in = a->cut_cols ? at % a->cut_cols : at;
@@ -36,7 +36,7 @@ static uint64_t next_chunk(const struct pen_chunked *a, uint64_t at)
 	       (a->cut_cols && next > a->cut_cols ? a->cut_cols : next);
 }
 
-/* The columns of the chunk that `at` is in end here, or at end. */
+/* The end of the columns of the chunk that contains `at`, at most `end`. */
 static uint64_t chunk_end(const struct pen_chunked *a, uint64_t at,
 			  uint64_t end)
 {
@@ -45,7 +45,7 @@ static uint64_t chunk_end(const struct pen_chunked *a, uint64_t at,
 	return next < end ? next : end;
 }
 
-/* Bytes of the chunk that column `at` is in. */
+/* Bytes of the chunk that contains column `at`. */
 static uint64_t chunk_size(const struct pen_chunked *a, uint64_t at)
 {
 	if (!a->cut_cols)
@@ -84,7 +84,7 @@ struct group {
 	uint64_t number, first, n; /* elements */
 };
 
-/* False when the blob contradicts itself. */
+/* False if the blob contradicts itself. */
 static bool group_of(const struct pen_cells_matrix *m,
 		     const struct pen_chunked *a, uint64_t row, struct group *g)
 {
@@ -102,7 +102,7 @@ static bool group_of(const struct pen_cells_matrix *m,
 	       g->n <= a->chunk_bytes / a->item;
 }
 
-/* Where [from, to) of the row begins in the group's elements. */
+/* The position of [from, to) of the row in the group's elements. */
 static bool group_at(const struct pen_cells_matrix *m, const struct group *g,
 		     uint64_t row, const uint64_t span[2], uint64_t *at)
 {
@@ -132,7 +132,7 @@ static void locate_group(const struct pen_cells_matrix *m,
 	u->len = (span[1] - span[0]) * a->item;
 }
 
-/* ---- any ---- */
+/* ---- any layout ---- */
 
 void pen__cells_span(const struct pen_cells_matrix *m, uint64_t row,
 		     uint64_t *from, uint64_t *to)
@@ -157,10 +157,10 @@ uint32_t pen__cells_array_units(const struct pen_cells_matrix *m,
 		return 0;
 	if (a->layout != PEN_CHUNKED_GRID)
 		return 1;
-	/* a row of a list begins anywhere in a chunk */
+	/* a row of a list starts anywhere in a chunk */
 	k = m->sparse ? (n - 1 + a->chunk_cols - 1) / a->chunk_cols + 1
 		      : (n - 1) / a->chunk_cols + 1;
-	if (a->cut_cols) /* and a shorter one before every such */
+	if (a->cut_cols) /* plus a shorter one before each of these */
 		k += (n - 1 + a->cut_cols - 1) / a->cut_cols;
 	k = k < a->grid_cols ? k : a->grid_cols;
 	return k > PEN_CELLS_UNITS ? PEN_CELLS_UNITS + 1 : (uint32_t)k;
@@ -236,7 +236,7 @@ bool pen__cells_lacks(const struct pen_cells_matrix *m,
 	return false;
 }
 
-/* Where the run begins in its unit, and how long it and the unit are. */
+/* Where the run starts in its unit, and the length of both. */
 static bool piece(const struct pen_cells_run *r, uint64_t *at, uint64_t *n,
 		  uint64_t *size)
 {
@@ -264,7 +264,7 @@ static bool piece(const struct pen_cells_run *r, uint64_t *at, uint64_t *n,
 	return true;
 }
 
-/* Numbers of a unit that was narrowed, as they were. */
+/* Values of a narrowed unit, widened to their stored type. */
 static bool widened(const struct pen_cells_run *r, uint64_t at, uint64_t n,
 		    uint64_t size, const uint8_t **p)
 {

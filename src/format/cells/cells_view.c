@@ -1,14 +1,14 @@
 /*
- * From index blobs to views. Nothing here looks at numbers of rows, one by one;
- * what has an entry for each row is only checked to be there. Refuses blobs
- * that contradict themselves.
+ * Parses index blobs into views. Nothing here reads per-row numbers; tables
+ * with an entry per row are only checked for their length. Refuses blobs that
+ * contradict themselves.
  */
 #include "base/mem.h"
 #include "format/cells/cells.h"
 
 static int damaged(struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, NULL, "damaged index entry");
+	return pen__fail(err, P_BAD_INDEX, NULL, "the index entry is damaged");
 }
 
 static struct pen_span take_bytes(struct pen_bytes *in)
@@ -33,7 +33,7 @@ static bool take_starts(struct pen_bytes *in, struct pen_cells_matrix *m,
 	return true;
 }
 
-/* An array of the matrix, and numbers for its chunks. */
+/* An array of the matrix, and the numbers of its chunks. */
 static bool take_array(struct pen_bytes *in, struct pen_chunked *a,
 		       uint64_t *chunks)
 {
@@ -139,7 +139,7 @@ static bool take_matrices(struct pen_bytes *in, const struct pen_cells *p,
 	return true;
 }
 
-/* Matrices are as wide as what their columns are described by. */
+/* Whether matrices have as many columns as the frames that describe them. */
 static bool fits_vars(const struct pen_cells *p, const struct pen_cells_view *v)
 {
 	for (uint32_t i = 0; i < p->nmatrices; i++)
@@ -149,7 +149,7 @@ static bool fits_vars(const struct pen_cells *p, const struct pen_cells_view *v)
 	return true;
 }
 
-/* Columns that are not the matrix' own are left out by a map. */
+/* Excludes columns of other matrices with a map. */
 static int map_own(struct pen_cells_matrix *m, struct pen_err *err)
 {
 	if (!m->nown)
@@ -172,7 +172,7 @@ static int take_view(struct pen_cells *p, struct pen_cells_view *v,
 	int rc = 0;
 
 	v->nfields = pen__take_u32(in);
-	/* each is a few bytes at least */
+	/* each takes at least a few bytes */
 	if (in->bad || v->nfields > pen__bytes_left(in))
 		return damaged(err);
 	v->field = pen__calloc(v->nfields ? v->nfields : 1, sizeof(*v->field));
@@ -198,7 +198,7 @@ static int take_view(struct pen_cells *p, struct pen_cells_view *v,
 	return in->bad ? damaged(err) : 0;
 }
 
-/* ---- what files have in common ---- */
+/* ---- blobs shared by files ---- */
 
 static int take_common(struct pen_cells *p, struct pen_bytes *in,
 		       struct pen_err *err)
@@ -234,7 +234,7 @@ static int find_common(const struct pen_cells *p, struct pen_cells_table *t,
 	return 0;
 }
 
-/* Columns of var, of the first file. */
+/* Columns of var, from the first file. */
 static int take_columns(struct pen_cells *p, const struct pen_cells_common *c,
 			struct pen_err *err)
 {
@@ -285,15 +285,15 @@ static int take_blob(struct pen_cells *p, uint64_t i, struct pen_span s,
 	struct pen_cells_view *v = &p->view[i];
 	uint32_t n;
 
-	if (!s.n) /* an object that has no cells, but what cells are made of */
+	if (!s.n) /* an object without cells, such as a chunk */
 		return 0;
 	n = pen__take_u32(&in);
 	if (n == PEN_CELLS_COMMON)
 		return take_common(p, &in, err);
 	if (s.p[0] == PEN_PLAIN_BLOB)
-		return pen__fail(err, PEN_ENOTSUP, NULL,
-				 "holds plain arrays, others before it single "
-				 "cells");
+		return pen__fail(err, P_FILES_DISAGREE, NULL,
+				 "contains plain arrays, but earlier files "
+				 "contain single cells");
 	if (n != p->nmatrices)
 		return damaged(err);
 	v->matrix = p->matrices + i * p->nmatrices;
@@ -323,6 +323,7 @@ int pen__cells_take_views(struct pen_cells *p, const struct pen_index *ix,
 		rc = take_blob(p, *blob, ix->blob(ix, *blob), err);
 	}
 	if (rc >= 0 && !p->view0)
-		rc = pen__fail(err, PEN_ENOTFOUND, "cells", "no objects");
+		rc = pen__fail(err, P_NOT_FOUND, "cells",
+			       "there are no files with cells");
 	return rc < 0 ? rc : share(p, blob, err);
 }

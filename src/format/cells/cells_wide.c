@@ -1,8 +1,8 @@
 /*
- * From narrow numbers, as chunks are unpacked to, to what batches have: counts
- * of 1 or 2 bytes to float32, genes of 2 bytes to 4, and whether these are
- * any. Several at a time, with what every vector unit has: interleaving with
- * zeros is widening.
+ * Converts narrow values, as chunks are unpacked to, to the types of batches:
+ * counts of 1 or 2 bytes to float32, genes of 2 bytes to 4, with a check of
+ * their range. Works on several values at a time with instructions that every
+ * vector unit has: interleaving with zeros widens.
  */
 #include "format/cells/cells.h"
 
@@ -87,8 +87,8 @@ void pen__cells_floats(enum pen_dtype t, const uint8_t *p, uint64_t n,
 }
 
 /*
- * Whether all genes are below `end`, which is at most 2^24: `end - 1 - gene`
- * has its upper bit set when a gene is not, or the gene itself has.
+ * Whether all genes are below `end`, which is at most 2^24: otherwise `end - 1
+ * - gene` or the gene itself has its top bit set.
  */
 bool pen__cells_below(const uint8_t *g, uint64_t n, uint64_t end)
 {

@@ -1,9 +1,9 @@
 /*
- * What all writers of single cells share: the spec and the rows are checked
- * here, once, so that a writer can trust them; and a file has its final name
- * only when it is whole and on the disk. Replaces a file, or a directory that
- * looks like a zarr store; refuses to touch any other directory, and what is
- * neither file nor directory.
+ * The part that all writers of single cells share. The spec and the rows are
+ * checked once, here, so that a writer can trust them. A file gets its final
+ * name only when it is complete and synced. An existing file, or a directory
+ * that looks like a zarr store, is replaced; any other directory, and anything
+ * that is neither a file nor a directory, is refused.
  */
 #include "format/cells/cells_write.h"
 
@@ -58,19 +58,20 @@ static int check_column(const struct pen_cells_column_spec *c,
 {
 	if (!c->name || !c->name[0] || strchr(c->name, '/') ||
 	    c->name[0] == '.')
-		return pen__fail(err, PEN_EINVAL, c->name ? c->name : "",
-				 "cannot be the name of a column");
+		return pen__fail(err, P_CANNOT_WRITE_THIS,
+				 c->name ? c->name : "",
+				 "not a valid column name");
 	if (c->coded && (c->nnames > INT32_MAX || (!c->names && c->nnames)))
-		return pen__fail(err, PEN_EINVAL, c->name,
-				 "has too many names, or they are not there");
+		return pen__fail(err, P_CANNOT_WRITE_THIS, c->name,
+				 "the column has too many names, or none");
 	if (!c->coded && c->dtype > PEN_F64)
-		return pen__fail(err, PEN_ENOTSUP, c->name,
-				 "a column of %s cannot be written",
+		return pen__fail(err, P_UNSUPPORTED_TYPE, c->name,
+				 "cannot write a column of type %s",
 				 pen_dtype_name(c->dtype));
 	return 0;
 }
 
-/* Is the column before it one that something may be missing in? */
+/* Whether the preceding column may have missing values. */
 static bool fits_mask(const struct pen_cells_column_spec *c, uint32_t i)
 {
 	return i && !strcmp(c[i - 1].name, c[i].name) && !c[i].coded &&
@@ -87,22 +88,23 @@ static int check_columns(const struct pen_cells_column_spec *c, uint32_t n,
 		rc = check_column(&c[i], err);
 		nindex += c[i].coded && c[i].index;
 		if (!rc && c[i].mask && !fits_mask(c, i))
-			rc = pen__fail(err, PEN_EINVAL, c[i].name,
-				       "a mask without its column");
+			rc = pen__fail(err, P_CANNOT_WRITE_THIS, c[i].name,
+				       "the mask has no column");
 		for (uint32_t j = 0; !rc && !c[i].mask && j < i; j++)
 			if (!strcmp(c[i].name, c[j].name))
-				rc = pen__fail(err, PEN_EINVAL, frame,
-					       "has two columns '%s'",
+				rc = pen__fail(err, P_CANNOT_WRITE_THIS, frame,
+					       "two columns are named '%s'",
 					       c[i].name);
 	}
 	if (!rc && nindex > 1)
-		rc = pen__fail(err, PEN_EINVAL, frame, "has two indices");
+		rc = pen__fail(err, P_CANNOT_WRITE_THIS, frame,
+			       "two columns are marked as the index");
 	return rc;
 }
 
-/* A matrix beside X. */
-static int check_beside(const char *path, enum pen_dtype t, uint64_t ncols,
-			struct pen_err *err)
+/* A matrix other than X. */
+static int check_extra(const char *path, enum pen_dtype t, uint64_t ncols,
+		       struct pen_err *err)
 {
 	const char *slash = strchr(path, '/');
 	const size_t n = slash ? (size_t)(slash - path) : 0;
@@ -110,16 +112,17 @@ static int check_beside(const char *path, enum pen_dtype t, uint64_t ncols,
 	if (!((n == 4 && !memcmp(path, "obsm", n)) ||
 	      (n == 6 && !memcmp(path, "layers", n))) ||
 	    !slash[1] || slash[1] == '.' || strchr(slash + 1, '/'))
-		return pen__fail(err, PEN_EINVAL, path,
-				 "is not obsm/NAME or layers/NAME");
+		return pen__fail(err, P_CANNOT_WRITE_THIS, path,
+				 "not a valid path of a matrix; use obsm/NAME "
+				 "or layers/NAME");
 	if (t > PEN_F64 || !ncols)
-		return pen__fail(err, PEN_ENOTSUP, path,
-				 "has no columns, or a type that cannot be "
-				 "written");
+		return pen__fail(err, P_UNSUPPORTED_TYPE, path,
+				 "the matrix has no columns, or a type that "
+				 "cannot be written");
 	return 0;
 }
 
-static const char *beside_at(const struct pen_cells_spec *s, uint32_t i)
+static const char *extra_path(const struct pen_cells_spec *s, uint32_t i)
 {
 	return i < s->ndense ? s->dense[i].path : s->csr[i - s->ndense].path;
 }
@@ -128,14 +131,14 @@ static int check_paths(const struct pen_cells_spec *s, struct pen_err *err)
 {
 	for (uint32_t i = 0; i < s->ndense + s->ncsr; i++)
 		for (uint32_t j = 0; j < i; j++)
-			if (!strcmp(beside_at(s, i), beside_at(s, j)))
-				return pen__fail(err, PEN_EINVAL,
-						 beside_at(s, i),
-						 "is there twice");
+			if (!strcmp(extra_path(s, i), extra_path(s, j)))
+				return pen__fail(err, P_CANNOT_WRITE_THIS,
+						 extra_path(s, i),
+						 "two matrices have this path");
 	return 0;
 }
 
-/* A column of var: its values are there from the start. */
+/* A column of var: its values are known from the start. */
 static int check_codes(const struct pen_cells_column_spec *c,
 		       const void *values, uint64_t n, struct pen_err *err)
 {
@@ -146,12 +149,14 @@ static int check_codes(const struct pen_cells_column_spec *c,
 		return 0;
 	for (uint64_t i = 0; !c->names && i < n; i++)
 		if (c->index ? !text[i] : v[i] != -1)
-			return pen__fail(err, PEN_EINVAL, c->name,
-					 "has a value without a name");
+			return pen__fail(
+				err, P_CANNOT_WRITE_THIS, c->name,
+				"the column has a value without a name");
 	for (uint64_t i = 0; c->names && i < n; i++)
 		if (v[i] < (c->index ? 0 : -1) || v[i] >= (int64_t)c->nnames)
-			return pen__fail(err, PEN_EINVAL, c->name,
-					 "has a value beyond its names");
+			return pen__fail(
+				err, P_CANNOT_WRITE_THIS, c->name,
+				"the column has a value beyond its names");
 	return 0;
 }
 
@@ -163,13 +168,14 @@ static int check_indices(enum pen_dtype t, uint64_t ncols, const char *path,
 					     : INT32_MAX;
 
 	if (t != PEN_I32 && t != PEN_I64 && t != PEN_U16 && t != PEN_U32)
-		return pen__fail(err, PEN_ENOTSUP, path,
-				 "indices of %s cannot be written",
+		return pen__fail(err, P_UNSUPPORTED_TYPE, path,
+				 "cannot write indices of type %s",
 				 pen_dtype_name(t));
 	if (ncols && ncols - 1 > most)
-		return pen__fail(err, PEN_EINVAL, path,
-				 "indices of %s are too narrow for %llu genes",
-				 pen_dtype_name(t), (unsigned long long)ncols);
+		return pen__fail(
+			err, P_CANNOT_WRITE_THIS, path,
+			"indices of type %s are too narrow for %llu genes",
+			pen_dtype_name(t), (unsigned long long)ncols);
 	return 0;
 }
 
@@ -177,8 +183,8 @@ static int check_matrix(const struct pen_cells_spec *s, const char *path,
 			struct pen_err *err)
 {
 	if (s->dtype > PEN_F64)
-		return pen__fail(err, PEN_ENOTSUP, path,
-				 "numbers of %s cannot be written",
+		return pen__fail(err, P_UNSUPPORTED_TYPE, path,
+				 "cannot write values of type %s",
 				 pen_dtype_name(s->dtype));
 	return s->sparse ? check_indices(s->indices, s->ncols, path, err) : 0;
 }
@@ -192,7 +198,8 @@ static int check_spec(const struct pen_cells_spec *s, const char *path,
 	if (!rc &&
 	    (!pen__mul((size_t)s->ncols, pen_dtype_size(s->dtype), &row) ||
 	     !pen__mul(row, (size_t)s->nrows, &all)))
-		rc = pen__fail(err, PEN_EINVAL, path, "would be too large");
+		rc = pen__fail(err, P_CANNOT_WRITE_THIS, path,
+			       "the matrix would be too large");
 	if (!rc)
 		rc = check_columns(s->obs, s->nobs, "obs", err);
 	if (!rc)
@@ -200,12 +207,12 @@ static int check_spec(const struct pen_cells_spec *s, const char *path,
 	for (uint32_t i = 0; !rc && i < s->nvar; i++)
 		rc = check_codes(&s->var[i], s->var_values[i], s->ncols, err);
 	for (uint32_t i = 0; !rc && i < s->ndense; i++)
-		rc = check_beside(s->dense[i].path, s->dense[i].dtype,
-				  s->dense[i].ncols, err);
+		rc = check_extra(s->dense[i].path, s->dense[i].dtype,
+				 s->dense[i].ncols, err);
 	for (uint32_t i = 0; !rc && i < s->ncsr; i++) {
 		const struct pen_cells_csr_spec *c = &s->csr[i];
 
-		rc = check_beside(c->path, c->dtype, c->ncols, err);
+		rc = check_extra(c->path, c->dtype, c->ncols, err);
 		if (!rc)
 			rc = check_indices(c->indices, c->ncols, c->path, err);
 	}
@@ -216,7 +223,7 @@ static int check_spec(const struct pen_cells_spec *s, const char *path,
 
 static bool remove_at(int dir, const char *name);
 
-/* All that is in a directory; true: something is gone. */
+/* Empties a directory; true: something was removed. */
 static bool empty_dir(int dir)
 {
 	_Alignas(struct dirent64) char buf[2048];
@@ -236,7 +243,7 @@ static bool empty_dir(int dir)
 	return some;
 }
 
-/* Without memory: there may be none left, which is why a file is given up. */
+/* Allocates nothing: lack of memory may be the reason for giving up a file. */
 static bool remove_at(int dir, const char *name)
 {
 	bool gone = false, some = true;
@@ -274,7 +281,7 @@ static bool is_store(const char *dir)
 	       has(dir, "zarr.json");
 }
 
-/* Whether any of the directories above is a zarr store, as it is written. */
+/* Whether any directory above, as spelled in the path, is a zarr store. */
 static bool in_store(const char *path)
 {
 	char dir[4096];
@@ -290,29 +297,30 @@ static bool in_store(const char *path)
 	return false;
 }
 
-/* May what is there be replaced? */
+/* Whether an existing target may be replaced. */
 static int check_target(const char *path, struct pen_err *err)
 {
 	struct stat sb;
 
 	if (in_store(path))
-		return pen__fail(err, PEN_EINVAL, path,
-				 "is inside of a zarr store, which would no "
-				 "longer be whole; name a place beside it");
+		return pen__fail(err, P_BAD_VALUE, path,
+				 "inside a zarr store, which the file would "
+				 "corrupt; choose a path outside it");
 	if (stat(path, &sb))
 		return 0;
 	if (S_ISDIR(sb.st_mode) && !has(path, ".zgroup") &&
 	    !has(path, "zarr.json"))
-		return pen__fail(err, PEN_EINVAL, path,
-				 "is a directory and no zarr store; it is not "
-				 "replaced: name another");
+		return pen__fail(err, P_EXISTS, path,
+				 "the directory is not a zarr store and is not "
+				 "replaced; choose another path");
 	if (!S_ISDIR(sb.st_mode) && !S_ISREG(sb.st_mode))
-		return pen__fail(err, PEN_EINVAL, path,
-				 "is not a file and cannot be replaced");
+		return pen__fail(err, P_EXISTS, path,
+				 "not a regular file, so it is not replaced; "
+				 "choose another path");
 	return 0;
 }
 
-static char *beside(const char *path, const char *suffix)
+static char *sibling(const char *path, const char *suffix)
 {
 	char name[4128];
 
@@ -322,15 +330,15 @@ static char *beside(const char *path, const char *suffix)
 	return pen__strdup(name);
 }
 
-/* What a program that was killed left, of a file or a directory. */
+/* Removes the leftovers of a killed process, a file or a directory. */
 static void drop_stale(const char *stale, void *path)
 {
 	(void)path;
 	remove_tree(stale);
 }
 
-/* It was killed after what it should replace stepped aside: that comes back,
- * unless the new one is there. */
+/* The process was killed after it had moved the old target aside: the old
+ * one is restored unless the new one exists. */
 static void restore_stale(const char *stale, void *path)
 {
 	struct stat sb;
@@ -351,8 +359,8 @@ void pen__cells_writer_clean(const char *path)
 	pen__free(name);
 }
 
-/* A directory takes nothing else's name, and gives its own to nothing: what
- * is there steps aside first. */
+/* rename() cannot replace a non-empty directory, nor a file by a directory:
+ * the old target is moved aside first. */
 static int move_in(const struct pen_cells_writer *w, bool is_dir,
 		   struct pen_err *err)
 {
@@ -363,9 +371,9 @@ static int move_in(const struct pen_cells_writer *w, bool is_dir,
 	if (lstat(w->path, &sb) || (!is_dir && !S_ISDIR(sb.st_mode)))
 		return rename(w->tmp, w->path)
 			       ? pen__fail_sys(err, errno, w->path,
-					       "cannot be written")
+					       "cannot write")
 			       : 0;
-	old = beside(w->path, "old");
+	old = sibling(w->path, "old");
 	if (!old)
 		return pen__fail_nomem(err, w->path, strlen(w->path));
 	if (rename(w->path, old)) {
@@ -377,7 +385,9 @@ static int move_in(const struct pen_cells_writer *w, bool is_dir,
 		remove_tree(old);
 	}
 	pen__free(old);
-	return sys ? pen__fail_sys(err, sys, w->path, "cannot be replaced") : 0;
+	return sys ? pen__fail_sys(err, sys, w->path,
+				   "cannot replace the existing data")
+		   : 0;
 }
 
 static int sync_path(const char *path, bool is_dir, struct pen_err *err)
@@ -385,16 +395,16 @@ static int sync_path(const char *path, bool is_dir, struct pen_err *err)
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int sys = 0;
 
-	/* of a directory everything that was written below it */
+	/* for a directory, everything written below it */
 	if (fd < 0 || (is_dir ? syncfs(fd) : fsync(fd)))
 		sys = errno;
 	if (fd >= 0)
 		close(fd);
-	return sys ? pen__fail_sys(err, sys, path, "cannot be synced") : 0;
+	return sys ? pen__fail_sys(err, sys, path, "cannot sync") : 0;
 }
 
-/* The new name is on the disk, too, where the file system can do that and the
- * directory may be read. */
+/* Syncs the new name as well, if the file system supports it and the
+ * directory is readable. */
 static int sync_parent(char *path, struct pen_err *err)
 {
 	char *slash = strrchr(path, '/');
@@ -412,8 +422,8 @@ static int sync_parent(char *path, struct pen_err *err)
 	if (fd >= 0)
 		close(fd);
 	return sys ? pen__fail_sys(err, sys, path,
-				   "is there, but its name may be lost in a "
-				   "crash: its directory cannot be synced")
+				   "written, but its directory cannot be "
+				   "synced, so a crash may lose it")
 		   : 0;
 }
 
@@ -442,7 +452,7 @@ int pen__cells_writer_open(struct pen_cells_writer **out,
 	w->spec = spec;
 	w->failed = true;
 	w->path = pen__strndup(path, trimmed(path));
-	w->tmp = w->path ? beside(w->path, "tmp") : NULL;
+	w->tmp = w->path ? sibling(w->path, "tmp") : NULL;
 	w->priv = pen__calloc(1, ops->priv_size ? ops->priv_size : 1);
 	w->csr_nnz = pen__calloc((size_t)spec->ncsr + 1, sizeof(*w->csr_nnz));
 	if (!w->path || !w->tmp || !w->priv || !w->csr_nnz) {
@@ -474,7 +484,7 @@ fail:
 	return rc;
 }
 
-/* left: numbers that may still come. */
+/* left: values that may still come. */
 static int check_sparse(const struct pen_cells_lists *l, uint64_t nrows,
 			uint64_t ncols, uint64_t left, const char *path,
 			struct pen_err *err)
@@ -483,20 +493,20 @@ static int check_sparse(const struct pen_cells_lists *l, uint64_t nrows,
 	uint32_t most = 0;
 
 	if (l->start[0])
-		return pen__fail(err, PEN_EINVAL, path,
-				 "rows that do not begin at 0");
+		return pen__fail(err, P_BAD_CALL, path,
+				 "the rows do not start at 0");
 	for (uint64_t i = 0; i < nrows; i++)
 		if (l->start[i] > l->start[i + 1])
-			return pen__fail(err, PEN_EINVAL, path,
-					 "a row that ends before it begins");
+			return pen__fail(err, P_BAD_CALL, path,
+					 "a row ends before it starts");
 	if (n > left)
-		return pen__fail(err, PEN_EINVAL, path,
-				 "more numbers than were announced");
+		return pen__fail(err, P_BAD_CALL, path,
+				 "more values than announced");
 	for (uint64_t i = 0; i < n; i++)
 		most = l->indices[i] > most ? l->indices[i] : most;
 	if (n && most >= ncols)
-		return pen__fail(err, PEN_EINVAL, path,
-				 "gene %u is beyond the last", most);
+		return pen__fail(err, P_BAD_CALL, path,
+				 "gene %u is beyond the last one", most);
 	return 0;
 }
 
@@ -524,14 +534,15 @@ int pen__cells_writer_rows(struct pen_cells_writer *w,
 	int rc = 0;
 
 	if (w->failed || w->sealed)
-		return pen__fail(err, PEN_EINVAL, w->path,
-				 "has failed or is finished already");
+		return pen__fail(
+			err, P_BAD_CALL, w->path,
+			"the writer has failed or is already finished");
 	if (!r->n)
 		return 0;
 	w->failed = true;
 	if (r->n > s->nrows - w->nrows)
-		return pen__fail(err, PEN_EINVAL, w->path,
-				 "more rows than were announced");
+		return pen__fail(err, P_BAD_CALL, w->path,
+				 "more rows than announced");
 	rc = check_matrices(w, r, err);
 	for (uint32_t i = 0; !rc && i < s->nobs; i++)
 		rc = check_codes(&s->obs[i], r->obs[i], r->n, err);
@@ -555,21 +566,25 @@ int pen__cells_writer_seal(struct pen_cells_writer *w, struct pen_err *err)
 	int rc;
 
 	if (w->failed || w->sealed)
-		return pen__fail(err, PEN_EINVAL, w->path,
-				 "has failed or is finished already");
+		return pen__fail(
+			err, P_BAD_CALL, w->path,
+			"the writer has failed or is already finished");
 	w->failed = true;
 	for (uint32_t i = 0; i < s->ncsr; i++)
 		whole &= w->csr_nnz[i] == s->csr[i].nnz;
-	if (w->nrows != s->nrows || !whole || (s->sparse && w->nnz != s->nnz))
-		return pen__fail(err, PEN_EINVAL, w->path,
-				 "is not whole: %llu of %llu rows came",
+	if (w->nrows != s->nrows)
+		return pen__fail(err, P_BAD_CALL, w->path,
+				 "incomplete: %llu of %llu rows were written",
 				 (unsigned long long)w->nrows,
 				 (unsigned long long)s->nrows);
+	if (!whole || (s->sparse && w->nnz != s->nnz))
+		return pen__fail(err, P_BAD_CALL, w->path,
+				 "incomplete: fewer values than announced");
 	rc = w->ops->finish(w, err);
 	if (rc)
 		return rc;
 	if (stat(w->tmp, &sb))
-		return pen__fail_sys(err, errno, w->tmp, "is not there");
+		return pen__fail_sys(err, errno, w->tmp, "cannot stat");
 	rc = sync_path(w->tmp, S_ISDIR(sb.st_mode), err);
 	if (rc)
 		return rc;
@@ -586,13 +601,13 @@ int pen__cells_writer_finish(struct pen_cells_writer *w, struct pen_err *err)
 	if (!w->sealed)
 		rc = pen__cells_writer_seal(w, err);
 	else if (w->failed || w->finished)
-		rc = pen__fail(err, PEN_EINVAL, w->path,
-			       "has failed or is finished already");
+		rc = pen__fail(err, P_BAD_CALL, w->path,
+			       "the writer has failed or is already finished");
 	if (rc)
 		return rc;
 	w->failed = true;
 	if (stat(w->tmp, &sb))
-		return pen__fail_sys(err, errno, w->tmp, "is not there");
+		return pen__fail_sys(err, errno, w->tmp, "cannot stat");
 	rc = check_target(w->path, err);
 	if (!rc)
 		rc = move_in(w, S_ISDIR(sb.st_mode), err);

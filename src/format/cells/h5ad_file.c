@@ -1,10 +1,10 @@
 /*
  * Single cells in HDF5, for cells_file.h: objects by path, attributes, lists,
- * and arrays as entries of the blob. Chunks without filters that lie one right
- * after another, which is how h5py writes them, become one flat range. Before
- * 0.7 all of obsm was one data set of structures: a member of these is a matrix
- * in rows that have others beside it. Refuses types that are not numbers or
- * text, and sparse arrays with parts that were never written.
+ * and arrays as entries of the blob. Adjacent chunks without filters, which is
+ * how h5py writes them, become one flat range. Before anndata 0.7 all of obsm
+ * was one compound data set: a member of it is a matrix that shares its rows
+ * with others. Refuses types that are neither numbers nor text, and sparse
+ * arrays with parts that were never written.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "format/cells/cells.h"
 #include "format/cells/h5ad_file.h"
 
-#define MOST_RATIO 1100 /* what deflate makes of a byte, and some */
+#define MOST_RATIO 1100 /* bytes that deflate can make of one, rounded up */
 
 static int h5_open(struct pen_cells_file *f, uint64_t nfiles)
 {
@@ -47,7 +47,7 @@ int pen__h5ad_node(struct pen_cells_file *f, uint64_t addr, const char *path,
 	return 0;
 }
 
-/* Which member of a compound has this name. */
+/* Finds the member of a compound by name. */
 static bool find_member(const struct pen_h5_type *t, const char *name,
 			struct pen_h5_type *m, uint64_t *at)
 {
@@ -60,7 +60,7 @@ static bool find_member(const struct pen_h5_type *t, const char *name,
 	return false;
 }
 
-/* "obsm/X_pca", obsm being structures with such a member. */
+/* "obsm/X_pca" if obsm is a compound with such a member. */
 static int find_in_data(struct pen_cells_file *f, const char *path,
 			struct pen_cells_node *node)
 {
@@ -83,7 +83,7 @@ static int find_in_data(struct pen_cells_file *f, const char *path,
 		*f->err = why;
 		return rc;
 	}
-	if (rc < 0) /* a group, most of the time */
+	if (rc < 0) /* usually a group */
 		return 0;
 	is = find_member(&d.type, slash + 1, &m, &at);
 	pen__h5_data_close(&d);
@@ -229,11 +229,11 @@ static int no_member(const struct pen_cells_file *f,
 	for (uint32_t i = 0; t->cls == PEN_H5_COMPOUND && i < t->nmembers; i++)
 		if (pen__h5_member(t, i, &s, &m, &at))
 			pen__near_see(&near, s, strlen(s));
-	return pen__fail(f->err, PEN_ENOTFOUND, where, "has no column %s%s",
+	return pen__fail(f->err, P_NO_SUCH_PART, where, "no column '%s'%s",
 			 name, pen__near_text(&near).s);
 }
 
-/* A list of compounds becomes one of a member of theirs. */
+/* Reduces a list of compounds to one of their members. */
 static bool take_member(struct pen_h5_type *t, const char *name,
 			struct pen_buf *data)
 {
@@ -275,7 +275,7 @@ static int take_texts(struct pen_cells_file *f, const struct pen_h5_type *t,
 	return rc;
 }
 
-/* data becomes the list's, or is let go of. */
+/* Takes ownership of data, or frees it. */
 static int take_list(struct pen_cells_file *f,
 		     const struct pen_cells_node *node,
 		     const struct pen_h5_type *t, struct pen_buf *data,
@@ -292,10 +292,10 @@ static int take_list(struct pen_cells_file *f,
 		l->data = *data;
 		*data = (struct pen_buf){ 0 };
 	} else {
-		rc = pen__cells_refuse(f, PEN_ENOTSUP, node->path,
-				       "holds %s where names, numbers or "
-				       "categories should be",
-				       pen__h5_type_name(t));
+		rc = pen__cells_refuse(
+			f, P_UNSUPPORTED_TYPE, node->path,
+			"contains %s; expected names, numbers or categories",
+			pen__h5_type_name(t));
 	}
 	pen__buf_fini(data);
 	if (rc < 0)
@@ -351,26 +351,26 @@ static int h5_list(struct pen_cells_file *f, const struct pen_cells_node *node,
 
 /* ---- arrays ---- */
 
-/* axes: what it should have. */
+/* axes: the expected number. */
 static int check(const struct pen_h5_data *d, uint32_t axes, const char *where,
 		 struct pen_err *err)
 {
 	if (d->type.dtype < 0 || d->type.dtype > PEN_F64)
 		return pen__fail(
-			err, PEN_ENOTSUP, where,
-			"holds %s where a matrix has numbers",
+			err, P_UNSUPPORTED_TYPE, where,
+			"contains %s; a matrix needs numbers",
 			d->type.dtype < 0
 				? pen__h5_type_name(&d->type)
 				: pen_dtype_name(
 					  (enum pen_dtype)d->type.dtype));
 	if (d->space.null || d->space.ndim != axes)
-		return pen__fail(err, PEN_EDATA, where,
-				 "has %u axes where there should be %u",
-				 d->space.ndim, axes);
+		return pen__fail(err, P_DAMAGED, where,
+				 "has %u axes; expected %u", d->space.ndim,
+				 axes);
 	return 0;
 }
 
-/* Do rows follow one another in the file as if there were no chunks? */
+/* Whether rows are contiguous in the file as if there were no chunks. */
 static bool in_line(const struct pen_h5_data *d, const struct pen_chunks *cs)
 {
 	const uint32_t last = d->space.ndim - 1;
@@ -393,9 +393,9 @@ static int put_chunks(struct pen_cells_file *f, const struct pen_h5_data *d,
 	int rc = pen__h5_chunks(f->in, d, &cs, where, f->err);
 
 	if (rc >= 0 && list && cs.n < cs.ncells)
-		rc = pen__fail(f->err, PEN_EDATA, where,
-			       "%" PRIu64 " of its %" PRIu64 " chunks were "
-			       "never written",
+		rc = pen__fail(f->err, P_DAMAGED, where,
+			       "%" PRIu64 " of %" PRIu64
+			       " chunks were never written",
 			       cs.ncells - cs.n, cs.ncells);
 	if (rc >= 0) {
 		pen__h5_put(d, &cs, &a);
@@ -412,7 +412,7 @@ static int put_chunks(struct pen_cells_file *f, const struct pen_h5_data *d,
 	return rc;
 }
 
-/* cols: of rows that are structures; 0: they are not. */
+/* cols: of rows that are compounds; 0: they are not. */
 static int put_data(struct pen_cells_file *f, const struct pen_h5_data *d,
 		    bool list, uint64_t cols, struct pen_buf *b,
 		    const char *where)
@@ -427,13 +427,13 @@ static int put_data(struct pen_cells_file *f, const struct pen_h5_data *d,
 	if (n && d->layout == PEN_H5_CHUNKED)
 		return put_chunks(f, d, list, cols, b, where);
 	if (d->kept.p)
-		return pen__fail(
-			f->err, PEN_ENOTSUP, where,
-			"is compact and in the file's metadata cache "
-			"image; read the file with anndata and write it "
-			"again");
+		return pen__fail(f->err, P_UNSUPPORTED_FEATURE, where,
+				 "compact data in a metadata cache image is "
+				 "not supported; read the file with anndata "
+				 "and write it again");
 	if (n && d->addr == PEN_H5_NOWHERE)
-		return pen__fail(f->err, PEN_EDATA, where, "was never written");
+		return pen__fail(f->err, P_DAMAGED, where,
+				 "the data was never written");
 	pen__h5_put(d, &(struct pen_chunks){ 0 }, &a);
 	a.layout = PEN_CHUNKED_FLAT;
 	if (!n)
@@ -445,8 +445,8 @@ static int put_data(struct pen_cells_file *f, const struct pen_h5_data *d,
 }
 
 /*
- * Structures seen as rows of one type, that of a member: of all numbers in such
- * a row some are the member's. False when the others do not fit between.
+ * Treats compounds as rows of the type of one member, so that some of the
+ * elements of a row belong to it. False if the other members do not align.
  */
 static bool see_as_rows(struct pen_h5_data *d, const char *name,
 			struct pen_cells_shape *s)
@@ -469,7 +469,8 @@ static bool see_as_rows(struct pen_h5_data *d, const char *name,
 	s->n = m.size / base.size;
 	s->dim[1] = step / base.size;
 	d->type = base;
-	/* never written: zeros, whatever the members' own are */
+	/* unwritten data reads as zeros, whatever the members' fill values
+	 * are */
 	memset(d->fill, 0, sizeof(d->fill));
 	return true;
 }
@@ -477,11 +478,10 @@ static bool see_as_rows(struct pen_h5_data *d, const char *name,
 static int refuse_member(struct pen_cells_file *f,
 			 const struct pen_cells_node *node)
 {
-	return pen__cells_refuse(f, PEN_ENOTSUP, node->path,
-				 "is a member of structures, as before anndata "
-				 "0.7, and not of numbers that lie in a row; "
-				 "read the file with anndata and write it "
-				 "again");
+	return pen__cells_refuse(f, P_UNSUPPORTED_TYPE, node->path,
+				 "a member of a compound type (anndata before "
+				 "0.7) that is not a run of numbers; read the "
+				 "file with anndata and write it again");
 }
 
 static int h5_array(struct pen_cells_file *f, const struct pen_cells_node *node,

@@ -1,4 +1,4 @@
-/* Within h5ad_*.c. */
+/* Internal to h5ad_*.c. */
 #ifndef PEN_FORMAT_CELLS_H5AD_FILE_H
 #define PEN_FORMAT_CELLS_H5AD_FILE_H
 

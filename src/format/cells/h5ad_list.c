@@ -1,7 +1,7 @@
 /*
- * What a frame or a group of an h5ad has, for inspect and messages: a line for
- * each column or object, with what it is. Damage here need not keep anyone from
- * reading the matrix.
+ * The contents of a frame or group of an h5ad file, for inspect and messages: a
+ * line per column or object with its kind. Damage here does not prevent reading
+ * the matrix, so it is ignored.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "format/cells/h5ad_file.h"
 
 struct lister {
-	struct pen_cells_file f; /* with an error of its own */
+	struct pen_cells_file f; /* with its own error */
 	const char *frame;
 	struct pen_buf *out;
 	struct pen_buf order; /* names of columns */
@@ -32,7 +32,7 @@ static void type_text(const struct pen_h5_type *t, char *buf, size_t cap)
 				 : pen__h5_type_name(t));
 }
 
-/* Of a matrix how large it is, too. */
+/* With the shape, for a matrix. */
 static void data_text(const struct pen_h5_data *d, char *buf, size_t cap)
 {
 	size_t n;
@@ -46,8 +46,7 @@ static void data_text(const struct pen_h5_data *d, char *buf, size_t cap)
 		snprintf(buf + n, cap - n, ", %" PRIu32 " axes", d->space.ndim);
 }
 
-/* A member of the structures that a data set holds; one that is an array is
- * the row of a matrix. */
+/* A member of a compound data set; an array member is the row of a matrix. */
 static void member_text(const struct pen_h5_data *d,
 			const struct pen_h5_type *m, char *buf, size_t cap)
 {
@@ -62,7 +61,7 @@ static void member_text(const struct pen_h5_data *d,
 		 d->space.dim[0], m->size / base.size);
 }
 
-/* How many the list at addr has; 0 when that cannot be said. */
+/* The length of the list at addr; 0 if unknown. */
 static uint64_t length_at(struct lister *l, uint64_t addr)
 {
 	struct pen_h5_data d;
@@ -166,7 +165,7 @@ static void list_members(struct lister *l, uint64_t addr)
 	pen__h5_data_close(&d);
 }
 
-/* ---- their order ---- */
+/* ---- order of columns ---- */
 
 static int see_order(void *arg, const struct pen_h5_attr *a,
 		     struct pen_err *err)
@@ -191,7 +190,7 @@ static int see_order(void *arg, const struct pen_h5_attr *a,
 	return rc < 0 ? rc : 1;
 }
 
-/* The line of that name, and where it ends. */
+/* Finds the line of that name and its end. */
 static bool find_line(const struct pen_buf *lines, struct pen_span name,
 		      struct pen_span *line)
 {
@@ -210,7 +209,7 @@ static bool find_line(const struct pen_buf *lines, struct pen_span name,
 	return false;
 }
 
-/* Lines in the order that the frame has for its columns, then others. */
+/* Lines in the order of the frame's column-order, then all others. */
 static void put_lines(const struct lister *l, const struct pen_buf *lines,
 		      struct pen_buf *out)
 {
@@ -255,7 +254,6 @@ static int list_columns(struct lister *l, uint64_t addr)
 	return rc;
 }
 
-/* What is damaged here need not keep anyone from reading the matrix. */
 int pen__h5ad_inventory(struct pen_cells_file *f, const char *frame,
 			struct pen_buf *out)
 {

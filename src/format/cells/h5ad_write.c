@@ -1,9 +1,9 @@
 /*
- * The writer of h5ad, through libhdf5, in the oldest version of its files, as
- * h5py does: what every reader of h5ad reads. Chunks come packed, by several
- * threads, and go past libhdf5's filters; what anndata leaves contiguous is
- * contiguous here. libhdf5 does not hear of errors of the disk (hdf5_driver.c),
- * so every step looks for them.
+ * The h5ad writer, based on libhdf5. It uses the oldest file version, as h5py
+ * does, so that every reader of h5ad can read it. Several threads compress the
+ * chunks, which bypass libhdf5's filters; data that anndata stores contiguously
+ * is contiguous here. libhdf5 does not learn of disk errors (hdf5_driver.c), so
+ * every step checks for them.
  */
 #include <errno.h>
 
@@ -15,13 +15,10 @@ enum { NONE, GZIP, LZF, ZSTD };
 enum { FILTER_LZF = 32000, FILTER_ZSTD = 32015 };
 
 struct h5ad {
-	struct pen_ad ad; /* first: the sink gets this address */
+	struct pen_ad ad; /* must be first: the sink gets this address */
 	/* options */
 	int compression;
-	int64_t level, threads;
-	bool shuffle;
-	uint64_t chunk;
-	/* the library's */
+	/* handles of libhdf5 */
 	hid_t file, text;
 	struct pen_hdf5_disk disk;
 	bool open;
@@ -36,36 +33,36 @@ static const struct pen_opt opts[] = {
 	  .off = OFF(compression),
 	  .dflt = "none",
 	  .choices = compressions,
-	  .help = "of the arrays; zstd needs hdf5plugin in Python" },
+	  .help = "compression of the arrays (Python needs hdf5plugin to read "
+		  "zstd)" },
 	{ .name = "level",
 	  .type = PEN_OPT_INT,
-	  .off = OFF(level),
+	  .off = OFF(ad.level),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 22,
-	  .help = "of compression; 0: gzip 4, zstd 3" },
+	  .help = "compression level (0: gzip 4, zstd 3)" },
 	{ .name = "shuffle",
 	  .type = PEN_OPT_BOOL,
-	  .off = OFF(shuffle),
+	  .off = OFF(ad.shuffle),
 	  .dflt = "false",
-	  .help = "put first bytes of numbers together, then "
-		  "second ones, before compression" },
+	  .help = "apply the byte shuffle filter before compression" },
 	{ .name = "chunk",
 	  .type = PEN_OPT_COUNT,
-	  .off = OFF(chunk),
+	  .off = OFF(ad.chunk),
 	  .dflt = "0",
-	  .help = "numbers of the matrix in a chunk; 0: as h5py chooses" },
+	  .help = "matrix values per chunk (0: as h5py chooses)" },
 	{ .name = "threads",
 	  .type = PEN_OPT_INT,
-	  .off = OFF(threads),
+	  .off = OFF(ad.threads),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 1024,
-	  .help = "that compress; 0: as many as CPUs" },
+	  .help = "compression threads (0: one per CPU)" },
 	{ .name = NULL },
 };
 
-/* libhdf5 dies when there is no memory, so there has to be some before. */
+/* libhdf5 aborts when it runs out of memory, so memory is reserved first. */
 static int enter(const struct h5ad *h, struct pen_hdf5_turn *t,
 		 struct pen_err *err)
 {
@@ -75,21 +72,21 @@ static int enter(const struct h5ad *h, struct pen_hdf5_turn *t,
 	return 0;
 }
 
-/* How a step went: done says that libhdf5 did it, and the disk has a say. */
+/* The result of a step: done is libhdf5's own, but the disk may have failed. */
 static int outcome(const struct h5ad *h, bool done, const char *what,
 		   struct pen_err *err)
 {
 	if (h->disk.sys)
 		return pen__fail_sys(err, h->disk.sys, h->ad.w->path,
-				     "cannot be written");
+				     "cannot write");
 	return done ? 0
-		    : pen__fail(err, PEN_EIO, h->ad.w->path,
+		    : pen__fail(err, P_IO, h->ad.w->path,
 				"libhdf5 could not %s", what);
 }
 
 /* ---- attributes ---- */
 
-/* n texts in one axis; 0 axes: a single one. */
+/* n values along one axis; ndim 0: a scalar. */
 static bool put_attr(hid_t obj, const char *name, hid_t type, int ndim,
 		     hsize_t n, const void *values)
 {
@@ -168,7 +165,7 @@ static int h5ad_group(struct pen_ad *ad, const char *path,
 	id = *path ? H5Gcreate2(h->file, path, H5P_DEFAULT, H5P_DEFAULT,
 				H5P_DEFAULT)
 		   : H5Gopen2(h->file, "/", H5P_DEFAULT);
-	rc = outcome(h, id >= 0 && put_attrs(h, id, at), "make a group", err);
+	rc = outcome(h, id >= 0 && put_attrs(h, id, at), "create a group", err);
 	if (id >= 0)
 		H5Gclose(id);
 	pen__hdf5_leave(&turn);
@@ -183,11 +180,11 @@ static bool set_filters(const struct h5ad *h, hid_t dcpl,
 	const unsigned lzf[3] = { 4, 0x0105, (unsigned)(a->chunk * a->row) };
 	bool ok = true;
 
-	if (h->shuffle && h->compression != NONE)
+	if (h->ad.shuffle && h->compression != NONE)
 		ok = H5Pset_shuffle(dcpl) >= 0;
 	if (ok && h->compression == GZIP)
 		ok = H5Pset_deflate(dcpl, level > 9 ? 9 : level) >= 0;
-	/* optional, so that libhdf5 does not ask for what it does not have */
+	/* optional, so that libhdf5 does not require a filter it lacks */
 	if (ok && h->compression == LZF)
 		ok = H5Pset_filter(dcpl, FILTER_LZF, H5Z_FLAG_OPTIONAL, 3,
 				   lzf) >= 0;
@@ -197,7 +194,8 @@ static bool set_filters(const struct h5ad *h, hid_t dcpl,
 	return ok;
 }
 
-/* What anndata lets grow has chunks always, the rest when compressed. */
+/* Arrays that anndata makes resizable are always chunked, others only if
+ * compressed. */
 static bool set_layout(const struct h5ad *h, hid_t dcpl, struct pen_ad_array *a)
 {
 	const hsize_t chunk[2] = { a->chunk, a->ncols };
@@ -209,7 +207,7 @@ static bool set_layout(const struct h5ad *h, hid_t dcpl, struct pen_ad_array *a)
 		a->plain = a->ragged = true;
 		return true;
 	}
-	/* all chunks are written: none is to be filled before */
+	/* all chunks will be written, so none is filled in advance */
 	return H5Pset_chunk(dcpl, a->list ? 1 : 2, chunk) >= 0 &&
 	       H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) >= 0 &&
 	       set_filters(h, dcpl, a);
@@ -235,7 +233,7 @@ static int h5ad_array(struct pen_ad *ad, struct pen_ad_array *a,
 		a->id = H5Dcreate2(h->file, a->path, type, space, H5P_DEFAULT,
 				   dcpl, H5P_DEFAULT);
 	rc = outcome(h, a->id >= 0 && put_attrs(h, a->id, at),
-		     "make a data set", err);
+		     "create a data set", err);
 	H5Pclose(dcpl);
 	H5Sclose(space);
 	H5Tclose(type);
@@ -245,7 +243,7 @@ static int h5ad_array(struct pen_ad *ad, struct pen_ad_array *a,
 
 /* ---- chunks ---- */
 
-/* Rows of what is contiguous. */
+/* Rows of a contiguous array. */
 static bool write_rows(const struct pen_ad_array *a,
 		       const struct pen_ad_chunk *c, hid_t type,
 		       const void *rows)
@@ -264,7 +262,7 @@ static bool write_rows(const struct pen_ad_array *a,
 	return ok;
 }
 
-/* libhdf5 wants addresses of texts that end with 0. */
+/* libhdf5 takes pointers to NUL-terminated strings. */
 static bool write_texts(const struct h5ad *h, const struct pen_ad_array *a,
 			const struct pen_ad_chunk *c)
 {
@@ -280,7 +278,7 @@ static bool write_texts(const struct h5ad *h, const struct pen_ad_array *a,
 		const uint32_t len = pen__take_u32(&b);
 		const uint8_t *p = pen__take(&b, len);
 
-		/* the 4 bytes of a length leave room for the 0 */
+		/* the 4 bytes of the length leave room for the NUL */
 		list[i] = to;
 		memcpy(to, p, len);
 		to[len] = '\0';
@@ -298,7 +296,7 @@ static int h5ad_chunk(struct pen_ad *ad, struct pen_ad_array *a,
 	const struct h5ad *h = (const struct h5ad *)ad;
 	const hsize_t at[2] = { c->number * a->chunk, 0 };
 	/* the compressor is last in the pipeline */
-	const uint32_t mask = c->unpacked ? 1u << h->shuffle : 0;
+	const uint32_t mask = c->unpacked ? 1u << h->ad.shuffle : 0;
 	struct pen_hdf5_turn turn;
 	hid_t type;
 	bool ok;
@@ -343,7 +341,7 @@ static int make_file(struct h5ad *h, struct pen_cells_writer *w,
 	fcpl = H5Pcreate(H5P_FILE_CREATE);
 	h->text = H5Tcopy(H5T_C_S1);
 	h->file = -1;
-	/* files closed with all that is open in them, even when given up */
+	/* closing the file closes all open objects, even after a failure */
 	if (h->text >= 0 && H5Tset_size(h->text, H5T_VARIABLE) >= 0 &&
 	    H5Tset_cset(h->text, H5T_CSET_UTF8) >= 0 &&
 	    H5Pset_obj_track_times(fcpl, false) >= 0 &&
@@ -351,56 +349,28 @@ static int make_file(struct h5ad *h, struct pen_cells_writer *w,
 	    pen__hdf5_set_driver(fapl, &h->disk))
 		h->file = H5Fcreate(w->tmp, H5F_ACC_TRUNC, fcpl, fapl);
 	h->open = h->file >= 0;
-	rc = outcome(h, h->open, "make a file", err);
+	rc = outcome(h, h->open, "create the file", err);
 	H5Pclose(fapl);
 	H5Pclose(fcpl);
 	pen__hdf5_leave(&turn);
 	return rc;
 }
 
-static int settle_packer(struct h5ad *h, struct pen_err *err)
-{
-	static const char *const names[] = { NULL, "zlib", "lzf", "zstd" };
-	const struct pen_packer *p;
-
-	if (h->compression == NONE)
-		return 0;
-	p = pen__packer_find(names[h->compression]);
-	if (!p)
-		return pen__fail(err, PEN_ENOTSUP, "compression",
-				 "%s is not in this build",
-				 compressions[h->compression]);
-	if (h->level && (h->level < p->least || h->level > p->most))
-		return pen__fail(
-			err, PEN_EINVAL, "level", "of %s is from %d to %d",
-			compressions[h->compression], p->least, p->most);
-	h->ad.packer = p;
-	h->ad.how.level = h->level ? (int)h->level : p->usual;
-	h->ad.shuffle = h->shuffle;
-	return 0;
-}
-
 static int h5ad_open(struct pen_cells_writer *w, struct pen_err *err)
 {
+	static const char *const packers[] = { NULL, "zlib", "lzf", "zstd" };
 	struct h5ad *h = w->priv;
-	int rc = settle_packer(h, err);
+	int rc = 0;
 
+	if (h->compression != NONE)
+		rc = pen__ad_compress(&h->ad, packers[h->compression],
+				      compressions[h->compression], err);
 	if (rc)
 		return rc;
 	h->ad.w = w;
 	h->ad.sink = &sink;
-	h->ad.chunk = h->chunk;
-	h->ad.threads = (unsigned)h->threads;
 	rc = make_file(h, w, err);
 	return rc ? rc : pen__ad_open(&h->ad, w, err);
-}
-
-static int h5ad_rows(struct pen_cells_writer *w, const struct pen_cells_rows *r,
-		     struct pen_err *err)
-{
-	struct h5ad *h = w->priv;
-
-	return pen__ad_rows(&h->ad, r, err);
 }
 
 static int h5ad_finish(struct pen_cells_writer *w, struct pen_err *err)
@@ -425,7 +395,7 @@ static void h5ad_close(struct pen_cells_writer *w)
 
 	pen__ad_close(&h->ad);
 	pen__hdf5_enter(&turn);
-	if (h->open) { /* given up: nothing more goes to the disk */
+	if (h->open) { /* after a failure nothing more is written */
 		h->disk.sys = h->disk.sys ? h->disk.sys : ECANCELED;
 		H5Fclose(h->file);
 	}
@@ -436,12 +406,12 @@ static void h5ad_close(struct pen_cells_writer *w)
 
 const struct pen_cells_writer_ops pen__cells_h5ad_write = {
 	.name = "h5ad",
-	.help = "AnnData in HDF5, as anndata 0.8 and later write it",
+	.help = "AnnData in HDF5, as written by anndata 0.8 and later",
 	.suffix = ".h5ad",
 	.opts = opts,
 	.priv_size = sizeof(struct h5ad),
 	.open = h5ad_open,
-	.rows = h5ad_rows,
+	.rows = pen__ad_rows,
 	.finish = h5ad_finish,
 	.close = h5ad_close,
 };

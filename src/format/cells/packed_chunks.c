@@ -1,9 +1,9 @@
 /*
- * Chunks of the packed layout on their way to the disk: rows are gathered, a
- * full chunk goes to the threads, and what they made of it is written in the
- * order in which chunks filled up. When that happens depends on how many are
- * under way and how large they are, not on how fast threads are: so the bytes
- * of a file are the same for any number of threads.
+ * Chunks of the packed layout on their way to disk: rows are collected, threads
+ * pack full chunks, and results are written in the order in which chunks filled
+ * up. The time of writing depends on the number and size of pending chunks, not
+ * on the speed of threads, so a file has the same bytes for any number of
+ * threads.
  */
 #include <inttypes.h>
 
@@ -14,7 +14,7 @@
 #include "format/cells/packed.h"
 #include "format/cells/packed_write.h"
 
-#define MOST_WAITING ((size_t)32 << 20) /* bytes of chunks under way */
+#define MOST_WAITING ((size_t)32 << 20) /* bytes of pending chunks */
 
 static void pack(struct pen_pk_job *j)
 {
@@ -58,7 +58,7 @@ int pen__pk_team(struct pen_cells_writer *w, struct pen_err *err)
 	if (pen__ring_new(&p->todo, PEN_PK_JOBS, -1) < 0 ||
 	    pen__order_new(&p->done, PEN_PK_JOBS) < 0)
 		return pen__fail_nomem(err, w->path, 0);
-	/* where no threads can be had, this one packs */
+	/* if no thread can be started, the calling thread packs */
 	(void)!pen__team_start(&p->team, n < PEN_PK_JOBS ? n : PEN_PK_JOBS,
 			       "pen-pack", work, p, NULL);
 	return 0;
@@ -82,7 +82,7 @@ void pen__pk_disband(struct pen_cells_writer *w)
 	pen__free(p->job);
 }
 
-/* The oldest chunk that is not yet in the file. */
+/* Writes the oldest chunk that is not yet in the file. */
 static int write_one(struct pen_cells_writer *w, struct pen_err *err)
 {
 	struct pen_pk *p = w->priv;
@@ -104,11 +104,11 @@ static int write_one(struct pen_cells_writer *w, struct pen_err *err)
 	if (j->out.bad || m->chunks.bad || p->out.bad)
 		return pen__fail_nomem(err, w->path, p->out.n);
 	if (j->out.n > UINT32_MAX)
-		return pen__fail(err, PEN_ENOTSUP, w->path,
-				 "a chunk of %s takes more than 4 GiB; pack "
-				 "fewer cells together with format.rows= "
-				 "(convert: to.rows=)",
-				 m->path);
+		return pen__fail(
+			err, P_OVER_LIMIT, w->path,
+			"a chunk of %s takes more than 4 GiB; pack fewer cells "
+			"per chunk with format.rows= (convert: to.rows=)",
+			m->path);
 	return pen__pk_flush(w, false, err);
 }
 
@@ -162,9 +162,9 @@ int pen__pk_add(struct pen_cells_writer *w, struct pen_pk_matrix *m,
 	const uint64_t before = m->values.n / item;
 
 	if (before + count > PEN_PACKED_MOST)
-		return pen__fail(err, PEN_ENOTSUP, w->path,
+		return pen__fail(err, P_OVER_LIMIT, w->path,
 				 "%" PRIu32 " cells have more than %" PRIu64
-				 " numbers; pack fewer together with "
+				 " values; pack fewer cells per chunk with "
 				 "format.rows= (convert: to.rows=)",
 				 m->group, PEN_PACKED_MOST);
 	pen__buf_put(&m->values, (const uint8_t *)l->values + first * item,

@@ -1,9 +1,8 @@
 /*
- * The directory of a packed file, and the tables it names. Everything in it is
- * checked before anything is allocated for it: pieces lie between head and
- * directory, and are as many as their elements need; what a piece is said to
- * become is no more than its bytes can become.
- * Refuses files of a later version.
+ * The directory of a packed file and the tables it describes. Everything in it
+ * is checked before memory is allocated: pieces are between the head and the
+ * directory, their number fits their elements, and the declared size of a piece
+ * is no more than its bytes can unpack to. Refuses files of a later version.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 #include "codec/crc32c.h"
 #include "format/cells/packed.h"
 
-/* No way of packing makes more of a byte. */
+/* No packing method expands a byte to more. */
 #define MOST_RATIO 1100u
 #define MOST_COLUMNS 100000u
 
@@ -22,18 +21,18 @@ const uint8_t pen__packed_magic[8] = {
 	'P', 'E', 'N', 'C', 0x0d, 0x0a, 0x1a, 0
 };
 
-/* While the directory is read. */
+/* State while the directory is read. */
 struct reader {
 	struct pen_packed *f;
 	struct pen_bytes in;
-	uint64_t end; /* where the directory begins */
+	uint64_t end; /* where the directory starts */
 	struct pen_err *err;
 };
 
 static int damaged(const struct reader *r, const char *what)
 {
-	return pen__fail(r->err, PEN_EDATA, r->f->pk->name,
-			 "its directory is damaged: %s", what);
+	return pen__fail(r->err, P_DAMAGED, r->f->pk->name,
+			 "the directory of the file is damaged: %s", what);
 }
 
 uint64_t pen__packed_offset(const struct pen_packed_pieces *ps, uint64_t i)
@@ -67,13 +66,14 @@ struct pen_span pen__packed_str(struct pen_bytes *in)
 
 /* ---- the directory ---- */
 
-/* All that is stored of a piece. */
+/* Stored bytes of a piece. */
 static uint64_t stored_of(const struct pen_packed_pieces *ps, uint64_t i)
 {
 	return (uint64_t)pen__packed_length(ps, i) + pen__packed_numbers(ps, i);
 }
 
-/* As many pieces of `each` as n elements make, all inside the file. */
+/* Takes the pieces that n elements need, `each` per piece, all inside the
+ * file. */
 static int take_pieces(struct reader *r, uint64_t n, uint64_t each,
 		       struct pen_packed_pieces *ps)
 {
@@ -88,13 +88,13 @@ static int take_pieces(struct reader *r, uint64_t n, uint64_t each,
 
 		if (at < PEN_PACKED_HEAD || at > r->end ||
 		    stored_of(ps, i) > r->end - at)
-			return damaged(r, "a piece lies outside of the file");
+			return damaged(r, "a piece is outside the file");
 	}
 	return 0;
 }
 
-/* Can the pieces become n elements of `size` bytes? No two of them are the same
- * bytes, so that all together are no more than the file. */
+/* Whether the pieces can unpack to n elements of `size` bytes. Pieces do not
+ * overlap, so their total is at most the size of the file. */
 static bool fits(const struct reader *r, const struct pen_packed_pieces *ps,
 		 uint64_t n, uint64_t size)
 {
@@ -114,15 +114,15 @@ static int take_table(struct reader *r, struct pen_packed_table *t)
 	t->piece = pen__take_u32(&r->in);
 	if (r->in.bad || t->dtype > PEN_F64 || !t->piece ||
 	    t->piece > PEN_PACKED_MOST)
-		return damaged(r, "a table of no known kind");
+		return damaged(r, "a table has an unknown kind");
 	rc = take_pieces(r, t->n, t->piece, &t->at);
 	if (rc >= 0 && !fits(r, &t->at, t->n, pen_dtype_size(t->dtype)))
-		rc = damaged(r, "a table larger than its pieces");
+		rc = damaged(r, "a table is larger than its pieces");
 	return rc;
 }
 
-static const char odd_matrix[] = "a matrix of no known kind";
-static const char short_column[] = "a column of another length or type";
+static const char odd_matrix[] = "a matrix has an unknown kind";
+static const char short_column[] = "a column has a wrong length or type";
 
 static int take_column(struct reader *r, struct pen_packed_column *c,
 		       uint64_t n)
@@ -133,13 +133,13 @@ static int take_column(struct reader *r, struct pen_packed_column *c,
 	c->flags = pen__take_u8(&r->in);
 	c->nnames = pen__take_u32(&r->in);
 	if (r->in.bad || c->nnames > INT32_MAX)
-		return damaged(r, "a column is cut off");
+		return damaged(r, "a column is truncated");
 	if (c->flags & (PEN_PACKED_CODED | PEN_PACKED_TEXT)) {
 		rc = take_table(r, &c->names);
-		/* a name has 4 bytes of length at least */
+		/* each name has at least 4 bytes of length */
 		if (rc >= 0 &&
 		    (c->names.dtype != PEN_U8 || c->names.n / 4 < c->nnames))
-			rc = damaged(r, "names of a column are missing");
+			rc = damaged(r, "the names of a column are missing");
 	}
 	if (c->flags & PEN_PACKED_TEXT)
 		return rc >= 0 && c->nnames != n ? damaged(r, short_column)
@@ -152,7 +152,7 @@ static int take_column(struct reader *r, struct pen_packed_column *c,
 	return rc;
 }
 
-/* A mask is of booleans, and right behind its column. */
+/* A mask has booleans and directly follows its column. */
 static bool fits_mask(const struct pen_packed *f, uint32_t i)
 {
 	const struct pen_packed_column *c = &f->column[i];
@@ -173,7 +173,7 @@ static int take_columns(struct reader *r)
 	f->nobs = pen__take_u32(&r->in);
 	f->nvar = pen__take_u32(&r->in);
 	if (r->in.bad || f->nobs > MOST_COLUMNS || f->nvar > MOST_COLUMNS)
-		return damaged(r, "it has no columns, or too many");
+		return damaged(r, "it has no column, or too many");
 	f->column = pen__calloc(f->nobs + f->nvar + 1, sizeof(*f->column));
 	if (!f->column)
 		return pen__fail_nomem(r->err, f->pk->name, sizeof(*f->column));
@@ -182,11 +182,11 @@ static int take_columns(struct reader *r)
 				 i < f->nobs ? f->nrows : f->x.ncols);
 	for (uint32_t i = 0; rc >= 0 && i < f->nobs + f->nvar; i++)
 		if (!fits_mask(f, i))
-			rc = damaged(r, "a mask without its column");
+			rc = damaged(r, "a mask has no column");
 	return rc;
 }
 
-/* Every piece has exactly its rows. */
+/* Whether every piece has the size of its rows. */
 static bool has_rows(const struct pen_packed_dense *d, uint64_t nrows)
 {
 	const uint64_t row = d->ncols * pen_dtype_size(d->dtype);
@@ -214,7 +214,7 @@ static int take_dense(struct reader *r, struct pen_packed_dense *d)
 		return damaged(r, odd_matrix);
 	rc = take_pieces(r, r->f->nrows, d->group, &d->at);
 	if (rc >= 0 && (!has_rows(d, r->f->nrows) || !fits(r, &d->at, 0, 1)))
-		rc = damaged(r, "a matrix has rows of another length");
+		rc = damaged(r, "a matrix has rows of a wrong length");
 	return rc;
 }
 
@@ -234,7 +234,7 @@ static int take_matrices(struct reader *r)
 	return rc;
 }
 
-/* Of a matrix in chunks all but how large it is. */
+/* Everything about a chunked matrix except its size. */
 static int take_matrix(struct reader *r, struct pen_packed_matrix *m)
 {
 	const uint64_t nrows = r->f->nrows;
@@ -252,17 +252,17 @@ static int take_matrix(struct reader *r, struct pen_packed_matrix *m)
 	m->chunks.step = 16;
 	rc = take_pieces(r, nrows, m->group, &m->chunks);
 	if (rc >= 0 && !fits(r, &m->chunks, m->nnz, pen_dtype_size(m->dtype)))
-		rc = damaged(r, "it declares more numbers than it has");
+		rc = damaged(r, "it declares more values than it contains");
 	if (rc < 0 || !m->sparse)
 		return rc;
 	rc = take_table(r, &m->lengths);
 	if (rc >= 0 && (m->lengths.n != nrows || m->lengths.dtype != PEN_U32))
-		rc = damaged(r, "lengths of rows are missing");
+		rc = damaged(r, "the row lengths are missing or invalid");
 	return rc;
 }
 
-/* Sparse ones beside X. */
-static int take_beside(struct reader *r)
+/* Sparse matrices other than X. */
+static int take_csr(struct reader *r)
 {
 	struct pen_packed *f = r->f;
 	int rc = 0;
@@ -308,9 +308,9 @@ static int take_directory(struct reader *r)
 	if (rc >= 0)
 		rc = take_matrices(r);
 	if (rc >= 0)
-		rc = take_beside(r);
+		rc = take_csr(r);
 	if (rc >= 0 && (r->in.bad || pen__bytes_left(&r->in)))
-		rc = damaged(r, "it is longer or shorter than it should be");
+		rc = damaged(r, "it has a wrong length");
 	return rc;
 }
 
@@ -329,9 +329,9 @@ static int read_directory(struct pen_packed *f, uint64_t at, uint64_t n,
 	if (rc < 0)
 		return rc;
 	if (pen__crc32c(0, f->dir.p, f->dir.n) != crc)
-		return pen__fail(err, PEN_EDATA, f->pk->name,
-				 "its directory is damaged: the checksum "
-				 "differs");
+		return pen__fail(err, P_CHECKSUM, f->pk->name,
+				 "the directory of the file is damaged: the "
+				 "checksum differs");
 	return 0;
 }
 
@@ -342,30 +342,30 @@ static int check_ends(struct pen_packed *f, uint8_t *foot, struct pen_err *err)
 	int rc;
 
 	if (f->pk->size < PEN_PACKED_HEAD + PEN_PACKED_FOOT)
-		return pen__fail(err, PEN_EDATA, f->pk->name,
-				 "is too short to be a packed file");
+		return pen__fail(err, P_TRUNCATED, f->pk->name,
+				 "too short to be a packed file");
 	rc = f->pk->read(f->pk, 0, head, sizeof(head), err);
 	if (rc < 0)
 		return rc;
 	if (memcmp(head, pen__packed_magic, 8) != 0)
-		return pen__fail(err, PEN_EDATA, f->pk->name,
-				 "is no packed file: it begins with %s",
+		return pen__fail(err, P_NOT_THIS_FORMAT, f->pk->name,
+				 "not a packed file: it starts with %s",
 				 pen__quoted(head, 8).s);
 	in = pen__bytes(head + 8, 4);
 	f->version = pen__take_u32(&in);
 	if (!f->version || f->version > PEN_PACKED_VERSION)
 		return pen__fail(
-			err, PEN_ENOTSUP, f->pk->name,
-			"is of version %" PRIu32 " of the packed "
-			"layout, and up to %u is what is read; convert "
-			"it with the program that wrote it",
+			err, P_UNSUPPORTED_FEATURE, f->pk->name,
+			"version %" PRIu32
+			" of the packed layout is not supported (at most %u); "
+			"convert it with the program that wrote it",
 			f->version, PEN_PACKED_VERSION);
 	rc = f->pk->read(f->pk, f->pk->size - PEN_PACKED_FOOT, foot,
 			 PEN_PACKED_FOOT, err);
 	if (rc >= 0 && memcmp(foot + 24, pen__packed_magic, 8) != 0)
-		rc = pen__fail(err, PEN_EDATA, f->pk->name,
-			       "is cut off: its end is missing; convert it "
-			       "again");
+		rc = pen__fail(
+			err, P_TRUNCATED, f->pk->name,
+			"truncated: the end is missing; convert it again");
 	return rc;
 }
 
@@ -387,7 +387,7 @@ int pen__packed_open(struct pen_packed *f, struct pen_peek *pk,
 	n = pen__take_u64(&in);
 	if (r.end < PEN_PACKED_HEAD || n > pk->size ||
 	    r.end != pk->size - PEN_PACKED_FOOT - n)
-		return damaged(&r, "it is not where it should be");
+		return damaged(&r, "it is not at the expected offset");
 	rc = read_directory(f, r.end, n, pen__take_u32(&in), err);
 	r.in = pen__bytes(f->dir.p, f->dir.n);
 	return rc < 0 ? rc : take_directory(&r);
@@ -413,13 +413,13 @@ bool pen__packed_holds(const struct pen_packed_matrix *m, uint64_t i,
 	       (!m->sparse || n * 4 <= places * MOST_RATIO);
 }
 
-/* While a table is read. */
+/* State while a table is read. */
 struct loading {
 	const struct pen_packed *f;
 	const struct pen_packed_table *t;
 	const char *what;
 	struct pen_err *err;
-	struct pen_block mem; /* a piece as it is stored */
+	struct pen_block mem; /* a piece as stored */
 	struct pen_scratch s;
 };
 
@@ -451,7 +451,7 @@ static int read_piece(struct loading *l, uint64_t i, uint8_t *to)
 		return 0;
 	snprintf(where, sizeof(where), "%.150s:%.100s", l->f->pk->name,
 		 l->what);
-	return pen__fail(l->err, rc, where, "piece %" PRIu64 " %s", i, why);
+	return pen__fail(l->err, rc, where, "piece %" PRIu64 ": %s", i, why);
 }
 
 int pen__packed_table(const struct pen_packed *f,

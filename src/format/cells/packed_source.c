@@ -1,9 +1,9 @@
 /*
- * A packed file as what every file of single cells is: groups and lists by
- * path. X is a group of data, indices and indptr, or one array; columns are
- * lists, those with categories groups of codes and categories. Nothing of this
- * is stored that way: paths are looked up in the directory, and lists made of
- * its tables.
+ * Presents a packed file in the form common to files of single cells: groups
+ * and lists by path. X is a group of data, indices and indptr, or one array;
+ * columns are lists, and those with categories are groups of codes and
+ * categories. Nothing is stored that way: paths are looked up in the directory,
+ * and lists are made from its tables.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "format/cells/cells.h"
 #include "format/cells/packed.h"
 
-/* What a path leads to; of columns and matrices with a number. */
+/* What a path refers to; columns and matrices also have a number. */
 enum {
 	MATRIX,
 	DATA,
@@ -28,16 +28,16 @@ enum {
 	DENSE,
 };
 
-/* What is known of a matrix in chunks once it was asked for. */
+/* Derived data of a chunked matrix, computed on first use. */
 struct lists {
 	bool there;
 	struct pen_buf starts; /* sparse: nrows + 1 of 8 bytes */
-	uint64_t most;	       /* numbers in the largest chunk */
+	uint64_t most;	       /* values in the largest chunk */
 };
 
 struct source {
 	struct pen_packed p;
-	struct lists *lists; /* of X, then of those beside it */
+	struct lists *lists; /* of X, then of the other matrices */
 };
 
 static uint64_t address(unsigned kind, uint64_t number)
@@ -56,7 +56,7 @@ static const struct pen_packed_column *column_of(const struct source *s,
 	return &s->p.column[(uint32_t)n->addr];
 }
 
-/* X, or one beside it. */
+/* X or another chunked matrix. */
 static const struct pen_packed_matrix *matrix_of(const struct source *s,
 						 const struct pen_cells_node *n)
 {
@@ -72,8 +72,8 @@ static int nomem(const struct pen_cells_file *f, size_t n)
 	return pen__fail_nomem(f->err, f->name, n);
 }
 
-/* From the length of each row to where it begins; chunks that hold more than
- * their bytes can become are none. */
+/* Turns row lengths into row offsets; refuses chunks that declare more than
+ * their bytes can unpack to. */
 static int add_lengths(struct pen_cells_file *f, const char *path,
 		       const struct pen_packed_matrix *m, struct lists *l,
 		       const struct pen_buf *lengths)
@@ -94,20 +94,20 @@ static int add_lengths(struct pen_cells_file *f, const char *path,
 			continue;
 		if (at - first > PEN_PACKED_MOST ||
 		    !pen__packed_holds(m, i / m->group, at - first))
-			return pen__cells_refuse(f, PEN_EDATA, path,
-						 "rows up to %" PRIu64
-						 " are longer than what is "
-						 "stored of them",
-						 i + 1);
+			return pen__cells_refuse(
+				f, P_DAMAGED, path,
+				"the first %" PRIu64
+				" rows are longer than their stored data",
+				i + 1);
 		if (at - first > l->most)
 			l->most = at - first;
 		first = at;
 	}
 	if (at == m->nnz)
 		return 0;
-	return pen__cells_refuse(f, PEN_EDATA, path,
-				 "its rows have %" PRIu64 " numbers, not the "
-				 "%" PRIu64 " it declares",
+	return pen__cells_refuse(f, P_DAMAGED, path,
+				 "the rows have %" PRIu64
+				 " values, but the matrix declares %" PRIu64,
 				 at, m->nnz);
 }
 
@@ -120,22 +120,22 @@ static int check_dense(struct pen_cells_file *f, struct source *s)
 	if (x->ncols > PEN_CELLS_GENES ||
 	    rows > PEN_PACKED_MOST / (x->ncols ? x->ncols : 1) ||
 	    x->nnz != nrows * x->ncols)
-		return pen__cells_refuse(f, PEN_EDATA, "X",
-					 "has chunks that are too large");
+		return pen__cells_refuse(f, P_DAMAGED, "X",
+					 "a chunk is too large");
 	s->lists[0].most = rows * x->ncols;
 	for (uint64_t i = 0; i < x->chunks.n; i++) {
 		const uint64_t left = nrows - i * x->group;
 
 		if (!pen__packed_holds(x, i,
 				       (left < rows ? left : rows) * x->ncols))
-			return pen__cells_refuse(f, PEN_EDATA, "X",
-						 "has chunks that are shorter "
-						 "than they should be");
+			return pen__cells_refuse(
+				f, P_DAMAGED, "X",
+				"a chunk is shorter than its rows");
 	}
 	return 0;
 }
 
-/* Looks at where rows of matrix i begin, once. */
+/* Computes the row offsets of matrix i, once. */
 static int see_lists(struct pen_cells_file *f, uint32_t i, const char *path)
 {
 	struct source *s = f->in;
@@ -204,7 +204,7 @@ static bool found(struct pen_cells_node *n, unsigned kind, uint64_t number,
 	return true;
 }
 
-/* PATH, or PATH/data and so on. */
+/* PATH, PATH/data and so on. */
 static bool find_lists(const struct pen_packed_matrix *m, struct pen_span at,
 		       uint32_t number, const char *path,
 		       struct pen_cells_node *n)
@@ -240,13 +240,13 @@ static bool find_matrix(const struct source *s, const char *path,
 	return false;
 }
 
-/* Codes of names of rows are of no use: names are a list in any case. */
+/* Row names are never presented as codes: they are a list in any case. */
 static bool has_codes(const struct pen_packed_column *c)
 {
 	return (c->flags & PEN_PACKED_CODED) && !(c->flags & PEN_PACKED_INDEX);
 }
 
-/* Is the next one, of the same frame, its mask? */
+/* Whether the next column of the same frame is its mask. */
 static bool has_mask(const struct source *s, uint32_t i)
 {
 	return i + 1 < s->p.nobs + s->p.nvar &&
@@ -349,7 +349,7 @@ static int take_table(struct pen_cells_file *f, const struct pen_cells_node *n,
 	return pen__packed_table(&s->p, t, n->path, &l->data, f->err);
 }
 
-/* As many texts as there should be, each whole. */
+/* Checks the number of strings and that each is complete. */
 static int take_names(struct pen_cells_file *f, const struct pen_cells_node *n,
 		      struct pen_cells_list *l)
 {
@@ -366,13 +366,13 @@ static int take_names(struct pen_cells_file *f, const struct pen_cells_node *n,
 		l->n++;
 	if (l->n == c->nnames && !pen__bytes_left(&b))
 		return 0;
-	return pen__cells_refuse(f, PEN_EDATA, n->path,
-				 "has %" PRIu64 " names, not the %" PRIu32
-				 " it declares",
+	return pen__cells_refuse(f, P_DAMAGED, n->path,
+				 "the column has %" PRIu64
+				 " names, but declares %" PRIu32,
 				 l->n, c->nnames);
 }
 
-/* Names of rows that are stored as codes. */
+/* Row names that are stored as codes. */
 static int take_index(struct pen_cells_file *f, const struct pen_cells_node *n,
 		      struct pen_cells_list *l)
 {
@@ -392,7 +392,7 @@ static int take_index(struct pen_cells_file *f, const struct pen_cells_node *n,
 		const uint64_t k = pen__chunked_u32(codes.data.p, i);
 
 		if (k >= c->nnames)
-			rc = pen__cells_refuse(f, PEN_EDATA, n->path,
+			rc = pen__cells_refuse(f, P_BAD_DATA_VALUE, n->path,
 					       "row %" PRIu64 " has no name",
 					       i);
 		else
@@ -459,8 +459,8 @@ static int packed_list(struct pen_cells_file *f, const struct pen_cells_node *n,
 		rc = take_starts(f, n, l);
 		break;
 	default:
-		rc = pen__cells_refuse(f, PEN_EDATA, n->path,
-				       "is not a list of names or numbers");
+		rc = pen__cells_refuse(f, P_DAMAGED, n->path,
+				       "not a list of names or numbers");
 	}
 	if (rc < 0)
 		pen__cells_list_close(l);
@@ -469,7 +469,8 @@ static int packed_list(struct pen_cells_file *f, const struct pen_cells_node *n,
 
 /* ---- arrays ---- */
 
-/* What of a chunk an array is made of: places, numbers, or rows as they are. */
+/* The part of a chunk that an array consists of: gene indices, values, or
+ * rows as stored. */
 static int put_groups(struct pen_cells_file *f, struct pen_buf *b,
 		      struct pen_chunked_put *a,
 		      const struct pen_packed_pieces *ps)
@@ -497,8 +498,8 @@ static int put_groups(struct pen_cells_file *f, struct pen_buf *b,
 	return rc < 0 ? nomem(f, ps->n * sizeof(*cs.c)) : 0;
 }
 
-/* What numbers and places are unpacked to takes no more room than it has to:
- * a shuffle block is as large as that. */
+/* Values and gene indices are unpacked to the narrowest type, since it
+ * determines the size of a shuffle block. */
 static enum pen_dtype type_of(const struct pen_packed_matrix *m, bool places)
 {
 	if (places)
@@ -576,8 +577,7 @@ static int packed_array(struct pen_cells_file *f,
 	case DENSE:
 		return put_dense(f, (uint32_t)n->addr, b, sh);
 	default:
-		return pen__cells_refuse(f, PEN_EDATA, n->path,
-					 "is not a matrix");
+		return pen__cells_refuse(f, P_DAMAGED, n->path, "not a matrix");
 	}
 }
 
@@ -638,7 +638,7 @@ static bool in_group(struct pen_span path, const char *group,
 	return true;
 }
 
-/* The directory knows no groups: what paths begin with is one. */
+/* The directory has no groups; they are derived from the paths. */
 static int packed_children(struct pen_cells_file *f, const char *group,
 			   struct pen_buf *out)
 {
@@ -681,7 +681,7 @@ static void put_fact(struct pen_buf *out, const char *name, struct pen_span s)
 	pen__cells_put_text(out, s.p, s.n);
 }
 
-/* Where its cells came from, and in which order they are. */
+/* The source of the cells, and their order. */
 static int packed_facts(struct pen_cells_file *f, struct pen_buf *out)
 {
 	const struct pen_packed *p = &((const struct source *)f->in)->p;

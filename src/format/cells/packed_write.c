@@ -1,8 +1,8 @@
 /*
- * Writing the packed layout, in one pass: a chunk goes out when its rows are
- * there (packed_chunks.c), a piece of a column when it is full, and what is
- * kept until the end is where they are, 16 bytes each. So memory grows by half
- * a byte a cell.
+ * Writes the packed layout in one pass: a chunk is written when its rows are
+ * complete (packed_chunks.c), a piece of a column when it is full. Only their
+ * locations are kept until the end, 16 bytes each, so memory grows by half a
+ * byte per cell.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 #include "format/cells/packed_write.h"
 
 #define FLUSH ((size_t)1 << 20)
-/* Numbers that a chunk should have, where rows= does not say: enough for
- * packing, few enough for a row that is read alone. */
+/* Values per chunk unless rows= is set: enough to pack well, few enough to
+ * read a single row. */
 #define CHUNK 32768u
 
 #define OFF(x) offsetof(struct pen_pk, x)
@@ -29,28 +29,27 @@ static const struct pen_opt opts[] = {
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 65536,
-	  .help = "cells packed together, in one chunk; 0: as many as have "
-		  "32,768 numbers" },
+	  .help = "cells per chunk (0: as many as have 32,768 values)" },
 	{ .name = "threads",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(threads),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 256,
-	  .help = "that pack; 0: as many as there are CPUs. The file does not "
-		  "depend on it" },
+	  .help = "packing threads (0: one per CPU); the file does not depend "
+		  "on it" },
 	{ .name = "shuffle_seed",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(seed),
-	  .help = "noted in the file: the seed its cells were shuffled with" },
+	  .help = "record in the file the seed its cells were shuffled with" },
 	{ .name = "source",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(source),
-	  .help = "noted in the file: where its cells come from" },
+	  .help = "record in the file the source of its cells" },
 	{ .name = NULL },
 };
 
-/* What only later readers know makes the file one of version 2. */
+/* Features that older readers do not know make the file version 2. */
 static unsigned version_of(const struct pen_cells_spec *s)
 {
 	bool later = s->ncsr > 0;
@@ -81,7 +80,7 @@ int pen__pk_flush(struct pen_cells_writer *w, bool all, struct pen_err *err)
 			continue;
 		if (n <= 0)
 			return pen__fail_sys(err, n ? errno : ENOSPC, w->path,
-					     "cannot be written");
+					     "cannot write");
 		done += (size_t)n;
 	}
 	p->at += p->out.n;
@@ -89,7 +88,7 @@ int pen__pk_flush(struct pen_cells_writer *w, bool all, struct pen_err *err)
 	return 0;
 }
 
-/* Notes that what was put since `from` is a piece. */
+/* Records the bytes since `from` as a piece. */
 static int end_piece(struct pen_cells_writer *w, size_t from,
 		     struct pen_buf *pieces, struct pen_err *err)
 {
@@ -175,7 +174,7 @@ static void free_column(struct pen_pk_column *c)
 
 /* ---- rows ---- */
 
-/* Rows of a matrix beside X: as they are. */
+/* Rows of a dense matrix other than X, not packed. */
 static int put_dense(struct pen_cells_writer *w, struct pen_pk_column *c,
 		     const uint8_t *rows, uint64_t n, struct pen_err *err)
 {
@@ -202,7 +201,7 @@ static int put_dense(struct pen_cells_writer *w, struct pen_pk_column *c,
 	return rc;
 }
 
-/* Names of rows, as they come. */
+/* Row names, in order. */
 static int put_texts(struct pen_cells_writer *w, struct pen_pk_column *c,
 		     const char *const *text, uint64_t n, struct pen_err *err)
 {
@@ -226,7 +225,7 @@ static int put_values(struct pen_cells_writer *w, struct pen_pk_column *c,
 		       : put_column(w, c, values, n, err);
 }
 
-/* All of row i but its numbers. */
+/* Everything of row i except its values. */
 static int put_row(struct pen_cells_writer *w, const struct pen_cells_rows *r,
 		   uint64_t i, struct pen_err *err)
 {
@@ -248,7 +247,7 @@ static int put_row(struct pen_cells_writer *w, const struct pen_cells_rows *r,
 	return rc;
 }
 
-/* Its numbers in one matrix. */
+/* The values of row i in one matrix. */
 static int put_lists(struct pen_cells_writer *w, struct pen_pk_matrix *m,
 		     const struct pen_cells_lists *l, uint64_t i,
 		     struct pen_err *err)
@@ -262,7 +261,8 @@ static int put_lists(struct pen_cells_writer *w, struct pen_pk_matrix *m,
 	return rc < 0 ? rc : pen__pk_add(w, m, l, i, 1, err);
 }
 
-/* Row by row, so that the file does not depend on how many come at a time. */
+/* Row by row, so that the file does not depend on the number of rows per
+ * call. */
 static int packed_rows(struct pen_cells_writer *w,
 		       const struct pen_cells_rows *r, struct pen_err *err)
 {
@@ -304,7 +304,7 @@ static void put_table(struct pen_buf *b, const struct pen_pk_column *c)
 	put_pieces(b, &c->pieces, 12);
 }
 
-/* The names of a column become a table of their bytes. */
+/* Writes the names of a column as a table of bytes. */
 static int put_names(struct pen_cells_writer *w,
 		     const struct pen_cells_column_spec *s, struct pen_buf *dir,
 		     struct pen_err *err)
@@ -392,7 +392,7 @@ static int put_matrices(struct pen_cells_writer *w, struct pen_buf *dir,
 	return rc;
 }
 
-/* Of a matrix in chunks all but how large it is. */
+/* Everything about a chunked matrix except its size. */
 static int put_chunks(struct pen_cells_writer *w, struct pen_pk_matrix *m,
 		      struct pen_buf *dir, struct pen_err *err)
 {
@@ -413,9 +413,9 @@ static int put_chunks(struct pen_cells_writer *w, struct pen_pk_matrix *m,
 	return rc;
 }
 
-/* Sparse matrices beside X, which only version 2 has. */
-static int put_beside(struct pen_cells_writer *w, struct pen_buf *dir,
-		      struct pen_err *err)
+/* Sparse matrices other than X, in version 2 only. */
+static int put_csr(struct pen_cells_writer *w, struct pen_buf *dir,
+		   struct pen_err *err)
 {
 	struct pen_pk *p = w->priv;
 	int rc = 0;
@@ -470,7 +470,7 @@ static int put_directory(struct pen_cells_writer *w, struct pen_buf *dir,
 	if (rc >= 0)
 		rc = put_matrices(w, dir, err);
 	if (rc >= 0 && version_of(s) > 1)
-		rc = put_beside(w, dir, err);
+		rc = put_csr(w, dir, err);
 	if (rc >= 0 && dir->bad)
 		rc = pen__fail_nomem(err, w->path, dir->n);
 	return rc;
@@ -506,7 +506,8 @@ static int packed_finish(struct pen_cells_writer *w, struct pen_err *err)
 
 /* ---- open and close ---- */
 
-/* A power of two, so that shuffle blocks of one fall on chunks. */
+/* A power of two, so that shuffle blocks of a power of two align with
+ * chunks. */
 static uint32_t choose_group(const struct pen_pk *p, uint64_t nrows,
 			     uint64_t nnz)
 {
@@ -574,7 +575,7 @@ static int packed_open(struct pen_cells_writer *w, struct pen_err *err)
 		return rc;
 	p->fd = open(w->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (p->fd < 0)
-		return pen__fail_sys(err, errno, w->path, "cannot be written");
+		return pen__fail_sys(err, errno, w->path, "cannot write");
 	memcpy(head, pen__packed_magic, sizeof(pen__packed_magic));
 	head[8] = (uint8_t)version_of(w->spec);
 	pen__buf_put(&p->out, head, sizeof(head));
@@ -609,7 +610,8 @@ static void packed_close(struct pen_cells_writer *w)
 
 const struct pen_cells_writer_ops pen__cells_packed_write = {
 	.name = "packed",
-	.help = "the layout made for loading: half of gzip, fast to unpack",
+	.help = "layout for fast loading: half the size of gzip, fast to "
+		"unpack",
 	.suffix = ".pen",
 	.opts = opts,
 	.priv_size = sizeof(struct pen_pk),

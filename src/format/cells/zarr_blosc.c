@@ -1,12 +1,12 @@
 /*
- * Chunks that Blosc packed, as the blocks they are made of: writers store a
- * list in chunks of megabytes, and a few rows need little of one. A buffer is a
- * header of 16 bytes, where each block begins (4 bytes), and the blocks, which
- * several threads may have put there in any order; or all bytes as they are.
+ * Divides chunks packed by Blosc into their blocks: writers store a list in
+ * chunks of megabytes, and a few rows need little of one. A buffer consists of
+ * a header of 16 bytes, the offset of each block (4 bytes), and the blocks,
+ * which threads may have written in any order; or all bytes uncompressed.
  *
- * Nothing is refused here: where a chunk is not like the others, or not what it
- * has to be, chunks stay whole, and who unpacks that one says what is wrong.
- * Blocks of a few kilobytes stay together as well, each would be a read.
+ * Nothing is refused here: if a chunk differs from the others or is invalid,
+ * chunks stay complete, and unpacking reports the damage. Blocks of a few
+ * kilobytes stay together as well, since each would be a separate read.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@
 
 #define HEAD 16u
 #define VERSION 2u
-#define AS_IT_IS 2u			/* of flags */
+#define AS_IT_IS 2u			/* flag: not compressed */
 #define LEAST_BLOCK 16384u		/* bytes */
 #define MOST_CHUNKS 100000u		/* each is a read while indexing */
 #define MOST_BLOCKS ((uint64_t)1 << 22) /* of all chunks */
@@ -32,10 +32,10 @@ struct cut {
 	uint32_t bytes;	 /* of a chunk */
 	uint32_t block;	 /* bytes of a block */
 	uint32_t n;	 /* blocks of a chunk */
-	uint32_t head;	 /* what all headers begin with */
-	bool packed;	 /* head is of one that is not stored as it is */
-	uint8_t *raw;	 /* a header and the starts */
-	struct start *s; /* n, and where the last one ends */
+	uint32_t head;	 /* the common start of all headers */
+	bool packed;	 /* head comes from a compressed chunk */
+	uint8_t *raw;	 /* a header and the offsets */
+	struct start *s; /* n, plus the end of the last one */
 	struct pen_chunk *out;
 };
 
@@ -61,7 +61,7 @@ static unsigned flags_of(const uint8_t *head)
 	return head[2];
 }
 
-/* A header that says what it has to; its type's size is not 0. */
+/* Whether a header is as expected; its item size is not 0. */
 static bool fits(const struct cut *c, const struct pen_chunk *k,
 		 const uint8_t *head)
 {
@@ -69,7 +69,7 @@ static bool fits(const struct cut *c, const struct pen_chunk *k,
 	       word(head, 3) == k->size;
 }
 
-/* By the first chunk: how are they cut? 0: they stay whole. */
+/* Takes the block size from the first chunk; 0: chunks stay complete. */
 static int measure(struct cut *c, const struct pen_chunks *cs)
 {
 	uint8_t head[HEAD];
@@ -97,7 +97,7 @@ static int by_start(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* A block ends where another one begins, or the chunk ends. */
+/* A block ends where another starts, or at the end of the chunk. */
 static bool cut_packed(struct cut *c, const struct pen_chunk *k,
 		       struct pen_chunk *to)
 {
@@ -138,7 +138,7 @@ static bool cut_stored(const struct cut *c, const struct pen_chunk *k,
 	return true;
 }
 
-/* 1: the chunk is blocks now; 0: it cannot be. */
+/* 1: the chunk was divided; 0: it cannot be. */
 static int cut_chunk(struct cut *c, const struct pen_chunk *k,
 		     struct pen_chunk *to)
 {

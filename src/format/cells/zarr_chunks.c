@@ -1,9 +1,9 @@
 /*
- * Where an array's chunks lie: a file each, or ranges of shards, whose indexes
- * are all read here, so that reading later is the same for both. What is not
- * there reads as the fill value. Refuses grids of more chunks than the files
- * that are there could explain, indexes that point outside their shard, and
- * chunks that cannot become what they have to.
+ * Finds the chunks of an array: one file each, or ranges of shards. All shard
+ * indexes are read here, so that later reads are the same for both. Chunks that
+ * are not stored read as the fill value. Refuses grids with more chunks than
+ * the existing files could explain, indexes that point outside their shard, and
+ * chunks that cannot unpack to their declared size.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -25,19 +25,19 @@ struct walk {
 	struct pen_cells_absent *absent;
 	struct pen_err *err;
 	char where[256];
-	char key[PEN_ZARR_PATH + 1024]; /* of the file at hand */
+	char key[PEN_ZARR_PATH + 1024]; /* of the current file */
 	uint64_t files[PEN_MAX_DIMS];	/* grid of files */
 	uint64_t cells[PEN_MAX_DIMS];	/* grid of chunks */
-	uint64_t at[PEN_MAX_DIMS];	/* the file at hand */
-	uint32_t zip_bit; /* in masks, of the archive's own step */
-	bool deflated;	  /* some member is */
-	bool more;	  /* are absent than have been named */
+	uint64_t at[PEN_MAX_DIMS];	/* the current file */
+	uint32_t zip_bit; /* the bit of the archive's filter in masks */
+	bool deflated;	  /* some member is deflated */
+	bool more;	  /* more chunks are absent than are named */
 };
 
-/* With the file at hand, if there is one. */
+/* Names the current file, if there is one. */
 static int bad(const struct walk *w, const char *what)
 {
-	return pen__fail(w->err, PEN_EDATA, w->where, "damaged: %s%s%.200s",
+	return pen__fail(w->err, P_DAMAGED, w->where, "damaged: %s%s%.200s",
 			 what, *w->key ? ": " : "", w->key);
 }
 
@@ -48,8 +48,8 @@ static int put(struct walk *w, const struct pen_chunk *c)
 	return 0;
 }
 
-/* A chunk, or all of a file, that is not stored: up to element `end` of a list.
- * Names of the first ones are kept, as far as there is room. */
+/* Notes a chunk, or all chunks of a file, that is not stored, up to element
+ * `end` of a list. Keeps the first names, as far as they fit. */
 static void __attribute__((format(printf, 3, 4)))
 note_absent(struct walk *w, uint64_t end, const char *fmt, ...)
 {
@@ -87,15 +87,15 @@ static int put_inner(struct walk *w, const struct pen_zarr_part *p,
 		return 0;
 	}
 	if (at > p->len || n > p->len - at)
-		return bad(w, "the index of a shard points outside of it");
+		return bad(w, "the index of a shard points outside it");
 	if (n > UINT32_MAX)
-		return bad(w, "a chunk in a shard has 4 GiB and more");
+		return bad(w, "a chunk in a shard has 4 GiB or more");
 	inner.at = p->at + at;
 	inner.size = (uint32_t)n;
 	return put(w, &inner);
 }
 
-/* Chunks of a shard, in all; MOST_INDEX: more than can be. */
+/* Chunks per shard; MOST_INDEX: too many. */
 static uint64_t inner_of(const struct pen_zarr_array *a)
 {
 	uint64_t n = 1;
@@ -106,7 +106,8 @@ static uint64_t inner_of(const struct pen_zarr_array *a)
 	return n < MOST_INDEX ? n : MOST_INDEX;
 }
 
-/* The cell of chunk i of the shard at hand; false: beyond the array's edge. */
+/* The cell of chunk i of the current shard; false: beyond the edge of the
+ * array. */
 static bool cell_of(const struct walk *w, uint64_t i, uint64_t *cell)
 {
 	const struct pen_zarr_array *a = w->a;
@@ -153,9 +154,9 @@ static int read_shard(struct walk *w, const struct pen_zarr_part *p)
 	int rc;
 
 	if (p->deflated)
-		return pen__fail(w->err, PEN_ENOTSUP, w->where,
-				 "is in shards that the archive compressed; "
-				 "store them (zip -0)");
+		return pen__fail(w->err, P_UNSUPPORTED_FEATURE, w->where,
+				 "the archive compresses the shards; store "
+				 "them uncompressed (zip -0)");
 	if (n > MOST_INDEX / 16 || n * 16 + sum > p->len)
 		return bad(w, "a shard is shorter than its index");
 	len = n * 16 + sum;
@@ -167,7 +168,10 @@ static int read_shard(struct walk *w, const struct pen_zarr_part *p)
 			    (size_t)len, w->err);
 	crc = pen__bytes(b.p + b.n, (size_t)sum);
 	if (rc >= 0 && sum && pen__crc32c(0, b.p, b.n) != pen__take_u32(&crc))
-		rc = bad(w, "the checksum of a shard's index differs");
+		rc = pen__fail(w->err, P_CHECKSUM, w->where,
+			       "damaged: the checksum of a shard's index "
+			       "differs: %.200s",
+			       w->key);
 	if (rc >= 0)
 		rc = put_shard(w, p, &b);
 	pen__buf_fini(&b);
@@ -176,7 +180,7 @@ static int read_shard(struct walk *w, const struct pen_zarr_part *p)
 
 /* ---- files ---- */
 
-/* "c/1/0", "1.0"; of an array without axes "c" or "0". */
+/* "c/1/0", "1.0"; for an array without axes "c" or "0". */
 static void name_key(struct walk *w)
 {
 	const struct pen_zarr_array *a = w->a;
@@ -196,7 +200,7 @@ static void name_key(struct walk *w)
 	}
 }
 
-/* Number `cell` of the grid of files is the one at hand. */
+/* Number `cell` of the grid of files is the current one. */
 static int put_file(struct walk *w, uint64_t cell)
 {
 	struct pen_chunk c = { .cell = cell };
@@ -217,7 +221,7 @@ static int put_file(struct walk *w, uint64_t cell)
 	if (w->a->sharded)
 		return read_shard(w, &p);
 	if (p.len > UINT32_MAX)
-		return bad(w, "a chunk has 4 GiB and more");
+		return bad(w, "a chunk has 4 GiB or more");
 	c.object = p.object;
 	c.at = p.at;
 	c.size = (uint32_t)p.len;
@@ -232,7 +236,7 @@ static uint64_t divide(uint64_t n, uint64_t by)
 	return n / by + (n % by > 0);
 }
 
-/* How many files there can be. */
+/* Counts the files of the grid. */
 static int measure(struct walk *w, uint64_t *nfiles)
 {
 	const struct pen_zarr_array *a = w->a;
@@ -248,12 +252,12 @@ static int measure(struct walk *w, uint64_t *nfiles)
 	w->cs->ncells = cells;
 	*nfiles = files;
 	if (!ok || cells >= UINT32_MAX / 2)
-		return pen__fail(w->err, PEN_ENOTSUP, w->where,
-				 "has too many chunks");
+		return pen__fail(w->err, P_OVER_LIMIT, w->where,
+				 "too many chunks (2^31 or more)");
 	if (w->z->nfiles && files > SPARSE_GRID &&
 	    files / SPARSE_FILE > w->z->nfiles)
-		return bad(w, "it declares a thousand times as many chunks as "
-			      "there are files");
+		return bad(w, "the array declares a thousand times as many "
+			      "chunks as there are files");
 	return 0;
 }
 
@@ -288,13 +292,13 @@ int pen__zarr_chunks(const struct pen_zarr *z, const struct pen_zarr_node *node,
 	w.zip_bit = (uint32_t)1 << a->filters.n;
 	pen__zarr_where(z, node->path, w.where, sizeof(w.where));
 	rc = put_files(&w);
-	w.key[0] = '\0'; /* what is wrong now is with all of them */
+	w.key[0] = '\0'; /* later errors concern all files */
 	if (rc >= 0 && w.deflated)
 		rc = pen__filters_add(&a->filters, "inflate", 1, w.where, err);
 	for (size_t i = 0; rc >= 0 && !w.deflated && i < cs->n; i++)
 		cs->c[i].mask = 0;
 	if (rc >= 0 && !pen__chunks_sort(cs))
-		rc = bad(&w, "a chunk is there twice");
+		rc = bad(&w, "a chunk appears twice");
 	w.absent->of = cs->ncells;
 	w.absent->n = cs->ncells - cs->n;
 	if (rc < 0 || !a->chunk_bytes)

@@ -1,7 +1,7 @@
 /*
- * Single cells in zarr, for cells_file.h. A category's codes that 0.7 stored
- * name the list of categories in an attribute, by its path from the frame.
- * Refuses frames stored as structures, as before 0.7, and what zarr_meta.c
+ * Single cells in zarr, for cells_file.h. Codes written by anndata 0.7 name
+ * their list of categories in an attribute, as a path from the frame. Refuses
+ * frames stored as structures, as before 0.7, and everything zarr_meta.c
  * refuses.
  */
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 #define MOST_ABSENT ((uint64_t)1 << 24) /* elements that need not be stored */
 
-/* The stores of a collection are objects of their own. */
+/* The stores of a collection must be separate objects. */
 static int check_archive(struct pen_cells_file *f)
 {
 	struct pen_zarr_node root;
@@ -25,8 +25,8 @@ static int check_archive(struct pen_cells_file *f)
 	pen__zarr_node_close(&root);
 	if (!is)
 		return rc < 0 ? rc : 0;
-	return pen__fail(f->err, PEN_ENOTSUP, f->name,
-			 "is a collection of several stores in one archive; "
+	return pen__fail(f->err, P_UNSUPPORTED_FEATURE, f->name,
+			 "the archive contains a collection of several stores; "
 			 "unpack it");
 }
 
@@ -60,7 +60,8 @@ static int open_node(struct pen_cells_file *f, const struct pen_cells_node *n,
 
 	if (rc)
 		return rc < 0 ? rc : 0;
-	return pen__cells_refuse(f, PEN_ENOTFOUND, n->path, "is not there");
+	return pen__cells_refuse(f, P_NO_SUCH_PART, n->path,
+				 "not found in the store");
 }
 
 static int zarr_find(struct pen_cells_file *f, const char *path,
@@ -129,7 +130,7 @@ static int zarr_shape_attr(struct pen_cells_file *f,
 
 /* ---- lists ---- */
 
-/* Attribute categories: a path from the group the array is in. */
+/* Attribute categories: a path relative to the array's group. */
 static int find_categories(struct pen_cells_file *f,
 			   const struct pen_zarr_node *node,
 			   struct pen_cells_list *l)
@@ -157,8 +158,8 @@ static int zarr_list(struct pen_cells_file *f, const struct pen_cells_node *n,
 	int rc = open_node(f, n, &node);
 
 	if (rc >= 0 && member)
-		rc = pen__cells_refuse(f, PEN_ENOTSUP, n->path,
-				       "is an array, not a group of columns; "
+		rc = pen__cells_refuse(f, P_UNSUPPORTED_FEATURE, n->path,
+				       "an array, not a group of columns; "
 				       "write it with anndata 0.7 or later");
 	if (rc >= 0)
 		rc = pen__zarr_array(f->in, &node, &a, f->err);
@@ -184,19 +185,20 @@ static int check(struct pen_cells_file *f, const char *path,
 		 const struct pen_zarr_array *a, bool list)
 {
 	if (a->text != PEN_ZARR_NUMBERS)
-		return pen__cells_refuse(f, PEN_ENOTSUP, path,
-					 "holds %s where a matrix has numbers",
+		return pen__cells_refuse(f, P_UNSUPPORTED_TYPE, path,
+					 "contains %s; a matrix needs numbers",
 					 a->type_name);
 	if (a->ndim != (list ? 1 : 2))
-		return pen__cells_refuse(f, PEN_EDATA, path,
-					 "has %u axes where there should be %d",
-					 a->ndim, list ? 1 : 2);
+		return pen__cells_refuse(f, P_DAMAGED, path,
+					 "has %u axes; expected %d", a->ndim,
+					 list ? 1 : 2);
 	if (a->fortran)
-		return pen__cells_refuse(f, PEN_ENOTSUP, path,
-					 "is stored by column (order F), so "
-					 "that a cell is all over it; "
-					 "anndata.read_zarr(this)"
-					 ".write_zarr(that) stores it by row");
+		return pen__cells_refuse(
+			f, P_UNSUPPORTED_FEATURE, path,
+			"stored by column (order F), which scatters a cell "
+			"over the whole matrix; "
+			"anndata.read_zarr(this).write_zarr(that) stores it by "
+			"row");
 	return 0;
 }
 
@@ -221,7 +223,8 @@ static void put(const struct pen_zarr *z, const struct pen_zarr_array *a,
 	pen__chunked_put(b, &out);
 }
 
-/* What the stored bytes of it can be, and something for what is left out. */
+/* Upper bound of the elements: from the stored bytes, plus an allowance for
+ * omitted chunks. */
 static uint64_t most_of(const struct pen_zarr_array *a,
 			const struct pen_chunks *cs)
 {
@@ -255,7 +258,7 @@ static int zarr_array(struct pen_cells_file *f, const struct pen_cells_node *n,
 		put(f->in, &a, &cs, &blocks, b);
 		*s = (struct pen_cells_shape){ .ndim = a.ndim };
 		s->dtype = (enum pen_dtype)a.dtype;
-		memcpy(s->dim, a.dim, sizeof(s->dim)); /* up to two */
+		memcpy(s->dim, a.dim, sizeof(s->dim)); /* at most two */
 		s->most = most_of(&a, &cs);
 		s->absent = absent;
 	}
@@ -266,7 +269,7 @@ static int zarr_array(struct pen_cells_file *f, const struct pen_cells_node *n,
 
 /* ---- for inspect ---- */
 
-/* How many the list at path has, 0: unknown. */
+/* The length of the list at path; 0: unknown. */
 static uint64_t length_of(struct pen_cells_file *f, const char *path)
 {
 	struct pen_zarr_node node;
@@ -319,7 +322,7 @@ out:
 	pen__zarr_node_close(&node);
 }
 
-/* Damage need not keep anyone from reading the matrix. */
+/* Ignores damage, which does not prevent reading the matrix. */
 static int inventory_end(const struct pen_cells_file *f,
 			 const struct pen_err *why, const struct pen_buf *out)
 {
@@ -362,9 +365,9 @@ static int zarr_inventory(struct pen_cells_file *f, const char *frame,
 	return inventory_end(f, &why, out);
 }
 
-/* Nodes that are directories right below that of the group. */
+/* Nodes that are directories directly below the group. */
 struct children {
-	struct pen_cells_file f; /* with an error of its own */
+	struct pen_cells_file f; /* with its own error */
 	const char *group;
 	struct pen_buf *out;
 };

@@ -1,7 +1,7 @@
 /*
- * Nodes of a zarr store and what their documents say: .zgroup, .zarray and
- * .zattrs of version 2, zarr.json of version 3. .zmetadata, which repeats them,
- * is not looked at. Refuses, by name, types and codecs that are not read.
+ * Nodes of a zarr store and their metadata: .zgroup, .zarray and .zattrs of
+ * version 2, zarr.json of version 3. .zmetadata, which repeats them, is
+ * ignored. Refuses unsupported types and codecs by name.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 
 /* ---- nodes ---- */
 
-/* 1 with the document, 0 when it is not there. */
+/* 1 with the document, 0 if it does not exist. */
 static int load_doc(const struct pen_zarr *z, const char *path,
 		    const char *name, struct pen_jdoc *j, struct pen_err *err)
 {
@@ -35,7 +35,7 @@ static int load_doc(const struct pen_zarr *z, const char *path,
 	rc = pen__jdoc_open(j, b.p, b.n, where, err);
 	pen__buf_fini(&b);
 	if (rc >= 0 && pen__jdoc_type(j, 0) != PEN_JDOC_OBJECT)
-		rc = pen__fail(err, PEN_EDATA, where, "is no JSON object");
+		rc = pen__fail(err, P_BAD_TEXT, where, "not a JSON object");
 	return rc < 0 ? rc : 1;
 }
 
@@ -73,9 +73,9 @@ static int open_v3(const struct pen_zarr *z, struct pen_zarr_node *node,
 	if (node->group || pen__jdoc_is(&node->meta, type, "array"))
 		return 1;
 	pen__zarr_where(z, node->path, where, sizeof(where));
-	return pen__fail(err, PEN_EDATA, where,
-			 "zarr.json says neither that it is a group nor that "
-			 "it is an array (node_type)");
+	return pen__fail(
+		err, P_DAMAGED, where,
+		"the node_type in zarr.json is neither 'group' nor 'array'");
 }
 
 int pen__zarr_node_open(const struct pen_zarr *z, const char *path,
@@ -88,7 +88,8 @@ int pen__zarr_node_open(const struct pen_zarr *z, const char *path,
 		path = "";
 	if (strlen(path) >= sizeof(node->path)) {
 		pen__zarr_where(z, path, where, sizeof(where));
-		return pen__fail(err, PEN_ENOTSUP, where, "is a long name");
+		return pen__fail(err, P_OVER_LIMIT, where,
+				 "the path is too long");
 	}
 	memcpy(node->path, path, strlen(path) + 1);
 	return z->version == 3 ? open_v3(z, node, err) : open_v2(z, node, err);
@@ -115,7 +116,7 @@ uint32_t pen__zarr_attr(const struct pen_zarr_node *node, const char *name,
 
 /* ---- arrays ---- */
 
-/* An array while its document is read. */
+/* An array while its document is parsed. */
 struct reading {
 	const struct pen_jdoc *j;
 	struct pen_zarr_array *a;
@@ -123,7 +124,7 @@ struct reading {
 	struct pen_err *err;
 };
 
-/* v: what is there instead, if anything. */
+/* v: the value found instead, if any. */
 static int bad(const struct reading *r, const char *what, uint32_t v)
 {
 	const char *text = pen__jdoc_text(r->j, v);
@@ -140,9 +141,9 @@ static int bad(const struct reading *r, const char *what, uint32_t v)
 			 pen__jdoc_count(r->j, v));
 	else if (v != PEN_JDOC_NONE)
 		snprintf(found, sizeof(found), "something else");
-	return pen__fail(r->err, PEN_EDATA, r->where,
-			 "damaged: its %s is not as zarr has it (there is %s)",
-			 what, found);
+	return pen__fail(r->err, P_DAMAGED, r->where,
+			 "damaged: invalid %s in the metadata (found %s)", what,
+			 found);
 }
 
 static int take_dims(const struct reading *r, uint32_t list, const char *what,
@@ -154,9 +155,10 @@ static int take_dims(const struct reading *r, uint32_t list, const char *what,
 	if (pen__jdoc_type(r->j, list) != PEN_JDOC_LIST)
 		return bad(r, what, list);
 	if (n > PEN_MAX_DIMS)
-		return pen__fail(r->err, PEN_ENOTSUP, r->where,
-				 "has %" PRIu32 " axes; up to %d are read", n,
-				 PEN_MAX_DIMS);
+		return pen__fail(r->err, P_OVER_LIMIT, r->where,
+				 "has %" PRIu32
+				 " axes; at most %d are supported",
+				 n, PEN_MAX_DIMS);
 	*ndim = n;
 	for (uint32_t i = 0; i < n; i++, v = pen__jdoc_next(r->j, v))
 		if (!pen__jdoc_count_of(r->j, v, &dim[i]))
@@ -200,7 +202,7 @@ static void take_v2_type(const struct reading *r)
 		return; /* <M8[ns] */
 	a->swap = s[0] == '>' && size > 1;
 	if (s[1] == 'O') {
-		a->text = PEN_ZARR_VLEN; /* if the filter says so */
+		a->text = PEN_ZARR_VLEN; /* if a filter confirms it */
 	} else if (size && size < 1u << 20 && (s[1] == 'U' || s[1] == 'S')) {
 		a->text = s[1] == 'U' ? PEN_ZARR_UTF32 : PEN_ZARR_BYTES;
 		a->item = size * (s[1] == 'U' ? 4 : 1);
@@ -274,8 +276,9 @@ static void store_float(enum pen_dtype t, double v, uint8_t to[8])
 	}
 }
 
-/* False: the type has no such number. To the last digit: the largest ones are
- * what stands for "nothing" in many stores, and no double. */
+/* False if the type cannot represent the number. Exact for all digits: many
+ * stores use the largest integers as "missing", which a double cannot
+ * represent. */
 static bool store_integer(enum pen_dtype t, uint64_t amount, bool minus,
 			  uint8_t to[8])
 {
@@ -294,7 +297,7 @@ static bool store_integer(enum pen_dtype t, uint64_t amount, bool minus,
 		most = 0;
 	if (amount > most)
 		return false;
-	/* two's complement: the low bytes are right in any width */
+	/* two's complement: the low bytes are right for any width */
 	amount = minus ? -amount : amount;
 	memcpy(to, &amount, n);
 	return true;
@@ -311,7 +314,7 @@ static int take_fill(const struct reading *r)
 	char *end;
 
 	if (a->text != PEN_ZARR_NUMBERS)
-		return 0; /* texts that are not there are empty */
+		return 0; /* absent strings are empty */
 	if (s && strncmp(s, "0x", 2) == 0) {
 		bits = strtoull(s + 2, &end, 16);
 		if (*end)
@@ -358,12 +361,12 @@ static int add_step(const struct reading *r, const char *name, uint32_t conf)
 	if (v != PEN_JDOC_NONE &&
 	    (!pen__jdoc_count_of(r->j, v, &item) || item > UINT32_MAX))
 		return bad(r, "elementsize", v);
-	/* an archive's own step may come on top: see zarr_chunks.c */
+	/* leave room for the archive's filter: see zarr_chunks.c */
 	if (r->a->filters.n == PEN_FILTERS - 1)
-		return pen__fail(r->err, PEN_ENOTSUP, r->where,
-				 "went through too many filters");
+		return pen__fail(r->err, P_OVER_LIMIT, r->where,
+				 "too many filters");
 	if (strcmp(name, "inflate") == 0)
-		name = "an unknown codec"; /* it is only an archive's */
+		name = "an unknown codec"; /* only valid for an archive */
 	return pen__filters_add(&r->a->filters, name, (uint32_t)item, r->where,
 				r->err);
 }
@@ -392,8 +395,8 @@ static int take_v2_codecs(const struct reading *r)
 			r, pen__jdoc_text(r->j, pen__jdoc_get(r->j, v, "id")),
 			v);
 	if (rc >= 0 && a->text == PEN_ZARR_VLEN && !vlen)
-		return pen__fail(r->err, PEN_ENOTSUP, r->where,
-				 "holds objects that are not stored as text "
+		return pen__fail(r->err, P_UNSUPPORTED_TYPE, r->where,
+				 "contains objects that are not stored as text "
 				 "(vlen-utf8)");
 	return rc;
 }
@@ -421,7 +424,7 @@ static int take_v2(const struct reading *r)
 	if (sep != PEN_JDOC_NONE && a->separator == '.' &&
 	    !pen__jdoc_is(r->j, sep, "."))
 		return bad(r, "dimension_separator", sep);
-	/* with one axis that is longer than 1 both orders are the same */
+	/* with at most one axis longer than 1, both orders are the same */
 	for (uint32_t i = 0; i < n; i++)
 		wide += a->chunk[i] > 1;
 	a->fortran = wide > 1 && !pen__jdoc_is(r->j, order, "C");
@@ -438,7 +441,7 @@ static uint32_t conf_of(const struct reading *r, uint32_t v)
 	return pen__jdoc_get(r->j, v, "configuration");
 }
 
-/* Codecs and the like are objects with a name, or only the name. */
+/* Codecs and similar entries are objects with a name, or just the name. */
 static const char *name_of(const struct reading *r, uint32_t v)
 {
 	if (pen__jdoc_type(r->j, v) == PEN_JDOC_OBJECT)
@@ -475,9 +478,9 @@ static int take_grid(const struct reading *r)
 	int rc;
 
 	if (!name || strcmp(name, "regular") != 0)
-		return pen__fail(r->err, PEN_ENOTSUP, r->where,
-				 "its chunks are not of one size (chunk_grid "
-				 "%.40s)",
+		return pen__fail(r->err, P_UNSUPPORTED_FEATURE, r->where,
+				 "chunks of different sizes are not supported "
+				 "(chunk_grid '%.40s')",
 				 name ? name : "unknown");
 	shape = pen__jdoc_get(r->j, conf_of(r, v), "chunk_shape");
 	rc = take_dims(r, shape, "chunk_shape", a->file, &n);
@@ -502,11 +505,11 @@ static int take_index_codecs(const struct reading *r, uint32_t list)
 		else if (!name || strcmp(name, "bytes") != 0 ||
 			 (e != PEN_JDOC_NONE &&
 			  !pen__jdoc_is(r->j, e, "little")))
-			return pen__fail(r->err, PEN_ENOTSUP, r->where,
-					 "the index of its shards is stored as "
-					 "%.40s; little-endian bytes and "
-					 "crc32c are read",
-					 name ? name : "something unknown");
+			return pen__fail(
+				r->err, P_UNSUPPORTED_FEATURE, r->where,
+				"the shard index is encoded as %.40s; only "
+				"little-endian bytes and crc32c are supported",
+				name ? name : "something unknown");
 	}
 	return 0;
 }
@@ -526,10 +529,10 @@ static int take_sharding(const struct reading *r, uint32_t v)
 		return bad(r, "chunk_shape", shape);
 	for (uint32_t i = 0; i < n; i++)
 		if (!a->chunk[i] || a->file[i] % a->chunk[i])
-			return pen__fail(r->err, PEN_EDATA, r->where,
-					 "damaged: its shards have %" PRIu64
-					 " elements and chunks in them %" PRIu64
-					 " (chunk_shape)",
+			return pen__fail(r->err, P_DAMAGED, r->where,
+					 "damaged: shards of %" PRIu64
+					 " elements are not a multiple of "
+					 "chunks of %" PRIu64 " (chunk_shape)",
 					 a->file[i], a->chunk[i]);
 	a->sharded = true;
 	a->index_first = pen__jdoc_is(r->j, at, "start");
@@ -542,7 +545,7 @@ static int take_sharding(const struct reading *r, uint32_t v)
 				    true);
 }
 
-/* The codec that makes bytes of an array; false: it is another one. */
+/* Whether this codec serialises an array; false: it is another kind. */
 static bool takes_bytes(const struct reading *r, uint32_t v, const char *name)
 {
 	const uint32_t e = pen__jdoc_get(r->j, conf_of(r, v), "endian");
@@ -569,12 +572,12 @@ static int take_codecs(const struct reading *r, uint32_t list, bool inner)
 			return bad(r, "codecs", v);
 		if (bytes) {
 			if (r->a->sharded && !inner)
-				return pen__fail(r->err, PEN_ENOTSUP, r->where,
-						 "its shards are packed as a "
-						 "whole (%.40s), which is not "
-						 "read; pack the chunks in "
-						 "them instead",
-						 name);
+				return pen__fail(
+					r->err, P_UNSUPPORTED_FEATURE, r->where,
+					"shards compressed as a whole (%.40s) "
+					"are not supported; compress the "
+					"chunks inside them",
+					name);
 			rc = add_step(r, name, conf_of(r, v));
 			continue;
 		}
@@ -582,11 +585,11 @@ static int take_codecs(const struct reading *r, uint32_t list, bool inner)
 		if (strcmp(name, "sharding_indexed") == 0 && !inner)
 			rc = take_sharding(r, v);
 		else if (!takes_bytes(r, v, name))
-			return pen__fail(r->err, PEN_ENOTSUP, r->where,
-					 "is stored by the codec %.40s, which "
-					 "is not supported for %s; bytes, "
-					 "vlen-utf8 and sharding_indexed are",
-					 name, r->a->type_name);
+			return pen__fail(
+				r->err, P_UNSUPPORTED_FEATURE, r->where,
+				"the codec %.40s is not supported for %s; "
+				"bytes, vlen-utf8 and sharding_indexed are",
+				name, r->a->type_name);
 	}
 	return rc < 0 || bytes ? rc : bad(r, "codecs", list);
 }
@@ -601,8 +604,8 @@ static int take_v3(const struct reading *r)
 	if (rc >= 0 &&
 	    pen__jdoc_count(r->j,
 			    pen__jdoc_get(r->j, 0, "storage_transformers")))
-		rc = pen__fail(r->err, PEN_ENOTSUP, r->where,
-			       "has storage transformers");
+		rc = pen__fail(r->err, P_UNSUPPORTED_FEATURE, r->where,
+			       "storage transformers are not supported");
 	if (rc >= 0)
 		rc = take_grid(r);
 	if (rc >= 0)
@@ -614,7 +617,7 @@ static int take_v3(const struct reading *r)
 	return rc;
 }
 
-/* ---- either ---- */
+/* ---- both versions ---- */
 
 static int check_sizes(const struct reading *r)
 {
@@ -622,21 +625,23 @@ static int check_sizes(const struct reading *r)
 	uint64_t n = a->item ? a->item : 1;
 
 	for (uint32_t i = 0; i < a->ndim; i++) {
-		/* nothing has chunks of nothing */
+		/* an axis of length 0 may have chunks of length 0 */
 		if (!a->dim[i] && !a->chunk[i])
 			a->chunk[i] = a->file[i] = 1;
 		if (!a->chunk[i] || !a->file[i])
-			return pen__fail(r->err, PEN_EDATA, r->where,
-					 "damaged: its chunk shape has a 0");
+			return pen__fail(
+				r->err, P_DAMAGED, r->where,
+				"damaged: the chunk shape contains a 0");
 		if (a->dim[i] > (uint64_t)1 << 52)
-			return pen__fail(r->err, PEN_EDATA, r->where,
-					 "damaged: its shape has %" PRIu64
-					 ", more than any file can hold",
-					 a->dim[i]);
+			return pen__fail(
+				r->err, P_DAMAGED, r->where,
+				"damaged: an axis has %" PRIu64
+				" elements, more than any file can contain",
+				a->dim[i]);
 		if (a->chunk[i] > UINT32_MAX / n)
-			return pen__fail(r->err, PEN_ENOTSUP, r->where,
-					 "its chunks are of 4 GiB and more; "
-					 "store it in smaller ones");
+			return pen__fail(r->err, P_OVER_LIMIT, r->where,
+					 "chunks of 4 GiB or more are not "
+					 "supported; store it in smaller ones");
 		n *= a->chunk[i];
 	}
 	a->chunk_bytes = a->item ? n : 0;
@@ -652,8 +657,8 @@ int pen__zarr_array(const struct pen_zarr *z, const struct pen_zarr_node *node,
 	*a = (struct pen_zarr_array){ .dtype = -1 };
 	pen__zarr_where(z, node->path, r.where, sizeof(r.where));
 	if (node->group)
-		return pen__fail(err, PEN_EDATA, r.where,
-				 "is a group where an array should be");
+		return pen__fail(err, P_DAMAGED, r.where,
+				 "a group; expected an array");
 	rc = z->version == 3 ? take_v3(&r) : take_v2(&r);
 	return rc < 0 ? rc : check_sizes(&r);
 }

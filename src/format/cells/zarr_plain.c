@@ -1,9 +1,9 @@
 /*
- * Plain arrays of a zarr store as samples: an array at the root is field x,
- * those of a group have their paths as names (plain_pick.c chooses). A store is
- * AnnData when it says so, or has what AnnData has at its root: obs and var, or
- * some of it and nothing else (X beside y are arrays); matrix= asks for a
- * matrix of cells in any case.
+ * Plain arrays of a zarr store as samples: an array at the root is field x;
+ * arrays in groups are named by their paths (plain_pick.c chooses). A store is
+ * AnnData if its attributes say so, or if its root has the members of AnnData:
+ * obs and var, or some of them and nothing else (X next to y are plain arrays).
+ * matrix= always asks for a matrix of cells.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,19 +16,19 @@
 #define MOST_ABSENT ((uint64_t)64 << 20) /* bytes that need not be stored */
 
 struct walk {
-	struct pen_picker w; /* first: the source gets this one */
+	struct pen_picker w; /* must be first: the source gets this one */
 	const struct pen_zarr *z;
-	bool root;  /* the store is one array */
-	char **dir; /* of the store, by name */
+	bool root;  /* the store is a single array */
+	char **dir; /* directories of the store, sorted */
 	size_t n, cap;
 	bool nomem;
 };
 
-/* ---- is it one? ---- */
+/* ---- AnnData or not ---- */
 
-/* 1, 0 when it is not there, or an error. */
-static int is_there(const struct pen_zarr *z, const char *path, bool *group,
-		    struct pen_err *err)
+/* 1, 0 if it does not exist, or an error. */
+static int find_node(const struct pen_zarr *z, const char *path, bool *group,
+		     struct pen_err *err)
 {
 	struct pen_zarr_node node;
 	const int rc = pen__zarr_node_open(z, path, &node, err);
@@ -38,7 +38,7 @@ static int is_there(const struct pen_zarr *z, const char *path, bool *group,
 	return rc;
 }
 
-/* A directory that is a node, not one of its chunks. */
+/* Whether a directory is a node, not part of a chunk's path. */
 static bool is_node(const struct pen_zarr *z, const char *dir)
 {
 	static const char *const docs[] = { "zarr.json", ".zarray", ".zgroup" };
@@ -53,8 +53,8 @@ static bool is_node(const struct pen_zarr *z, const char *dir)
 	return node;
 }
 
-/* At the root, what AnnData has no place for. */
-struct strangers {
+/* Finds members of the root that AnnData does not have. */
+struct foreign {
 	const struct pen_zarr *z;
 	bool any;
 };
@@ -64,7 +64,7 @@ static void see_stranger(void *arg, const char *dir)
 	static const char *const own[] = { "X",	   "obs",   "var",  "raw",
 					   "obsm", "varm",  "obsp", "varp",
 					   "uns",  "layers" };
-	struct strangers *s = arg;
+	struct foreign *s = arg;
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
 		if (strcmp(dir, own[i]) == 0)
@@ -76,7 +76,7 @@ static int has_cells(const struct pen_zarr *z, struct pen_err *err)
 {
 	static const char *const parts[] = { "obs", "var",    "X",
 					     "raw", "layers", "obsm" };
-	struct strangers others = { .z = z };
+	struct foreign others = { .z = z };
 	const struct pen_jdoc *j;
 	unsigned has = 0;
 	struct pen_zarr_node root;
@@ -88,7 +88,7 @@ static int has_cells(const struct pen_zarr *z, struct pen_err *err)
 	if (rc > 0)
 		rc = root.group && pen__jdoc_is(j, kind, "anndata");
 	for (size_t i = 0; root.group && !rc && i < 6; i++) {
-		rc = is_there(z, parts[i], &group, err);
+		rc = find_node(z, parts[i], &group, err);
 		has |= (unsigned)(rc > 0) << i;
 		rc = rc < 0 || has == 3 ? rc : 0;
 	}
@@ -100,7 +100,7 @@ static int has_cells(const struct pen_zarr *z, struct pen_err *err)
 	return rc;
 }
 
-/* An option that is for cells only, or NULL. */
+/* An option that applies to cells only, or NULL. */
 static const char *cells_option(const struct pen_cells *p)
 {
 	return p->obs		  ? "obs"
@@ -116,7 +116,7 @@ static const char *cells_option(const struct pen_cells *p)
 				  : NULL;
 }
 
-/* ---- the way to arrays ---- */
+/* ---- finding arrays ---- */
 
 static void where_of(const struct walk *k, const char *path, char *buf,
 		     size_t cap)
@@ -124,7 +124,7 @@ static void where_of(const struct walk *k, const char *path, char *buf,
 	snprintf(buf, cap, "%.150s:%.100s", k->w.name, path);
 }
 
-/* What it is, at w.path of the store; 1, or 0: no field can be that. */
+/* Reads the array at w.path of the store; 1, or 0: it cannot be a field. */
 static int see_array(struct walk *k, struct pen_zarr_array *a,
 		     struct pen_err *err)
 {
@@ -139,8 +139,8 @@ static int see_array(struct walk *k, struct pen_zarr_array *a,
 	if (rc < 0 || a->text == PEN_ZARR_NUMBERS)
 		return rc < 0 ? rc : 1;
 	where_of(k, k->w.path, where, sizeof(where));
-	return pen__fail(err, PEN_ENOTSUP, where,
-			 "holds %s; a field is made of numbers", a->type_name);
+	return pen__fail(err, P_UNSUPPORTED_TYPE, where,
+			 "contains %s; a field needs numbers", a->type_name);
 }
 
 static int add(struct walk *k, struct pen_err *err)
@@ -182,7 +182,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A group, or the root, by what is in it: its parts may be a matrix'. */
+/* Judges a group, or the root, by its members, which may be parts of a
+ * matrix. */
 static int judge(struct walk *k, const char *dir, struct pen_err *err)
 {
 	static const char *const parts[] = { "data", "indices", "indptr" };
@@ -193,7 +194,7 @@ static int judge(struct walk *k, const char *dir, struct pen_err *err)
 	for (size_t i = 0; rc > 0 && i < 3; i++) {
 		snprintf(k->w.path, sizeof(k->w.path), "%s%s%s", dir,
 			 *dir ? "/" : "", parts[i]);
-		rc = is_there(k->z, k->w.path, &group, err);
+		rc = find_node(k->z, k->w.path, &group, err);
 		if (rc > 0)
 			pen__picker_see(&k->w, parts[i]);
 	}
@@ -202,12 +203,12 @@ static int judge(struct walk *k, const char *dir, struct pen_err *err)
 	return rc < 0 ? rc : 0;
 }
 
-/* What cannot be a field is passed over; what is damaged is not. */
+/* Skips arrays that cannot be fields, but not damaged ones. */
 static int see_node(struct walk *k, const char *dir, struct pen_err *err)
 {
 	struct pen_err why = { 0 };
 	bool group;
-	int rc = is_there(k->z, dir, &group, err);
+	int rc = find_node(k->z, dir, &group, err);
 
 	if (rc <= 0)
 		return rc;
@@ -250,20 +251,22 @@ static int zarr_named(struct pen_picker *w, struct pen_err *err)
 	struct walk *k = (struct walk *)w;
 	bool group = false;
 	int rc = k->root ? strcmp(w->path, "x") == 0
-			 : is_there(k->z, w->path, &group, err);
+			 : find_node(k->z, w->path, &group, err);
 
 	if (rc < 0)
 		return rc;
 	if (!rc || group)
-		return pen__fail(err, PEN_ENOTFOUND, w->name,
-				 group	   ? "%s is a group; name arrays in it"
-				 : k->root ? "has no array %s; it is one: x"
-					   : "has no array %s",
-				 w->path);
+		return pen__fail(
+			err, P_NO_SUCH_PART, w->name,
+			group	  ? "'%s' is a group; list the arrays in it"
+			: k->root ? "no array '%s'; the store is a single "
+				    "array named x"
+				  : "no array '%s'",
+			w->path);
 	return add(k, err);
 }
 
-/* A few bytes can declare any shape. */
+/* The declared shape is checked, since a few bytes can declare any shape. */
 static int check_row(const struct pen_picker *w, const struct pen_plain_pick *c,
 		     const struct pen_filters *f, uint64_t stored,
 		     struct pen_err *err)
@@ -276,9 +279,10 @@ static int check_row(const struct pen_picker *w, const struct pen_plain_pick *c,
 		most = UINT64_MAX / 2;
 	if (row <= most || row - most <= MOST_ABSENT)
 		return 0;
-	return pen__fail(err, PEN_EDATA, w->name,
-			 "%s declares samples of %" PRIu64
-			 " bytes, which files of %" PRIu64 " bytes cannot hold",
+	return pen__fail(err, P_DAMAGED, w->name,
+			 "'%s' declares samples of %" PRIu64
+			 " bytes, more than files of %" PRIu64
+			 " bytes can contain",
 			 c->name, row, stored);
 }
 
@@ -334,19 +338,19 @@ int pen__zarr_plain(struct pen_cells_file *f, const struct pen_cells *p,
 	if (!rc)
 		rc = has_cells(z, f->err);
 	if (rc > 0 && p->plain.samples != PEN_SAMPLES_AUTO)
-		return pen__fail(f->err, PEN_EINVAL, "samples",
-				 "is for plain arrays; of single cells, as in "
-				 "%.150s, each is a sample",
+		return pen__fail(f->err, P_NO_EFFECT, "samples",
+				 "applies to plain arrays only; in single-cell "
+				 "data, such as %.150s, each cell is a sample",
 				 f->name);
 	if (rc)
 		return rc < 0 ? rc : 0;
 	if (option)
-		return pen__fail(f->err, PEN_EINVAL, option,
-				 "is for single cells, and %.150s has none: it "
-				 "is plain arrays (format.matrix= names an "
-				 "array that is a matrix of cells)",
+		return pen__fail(f->err, P_NO_EFFECT, option,
+				 "applies to single cells, but %.150s contains "
+				 "plain arrays; format.matrix= selects an "
+				 "array as a matrix of cells",
 				 f->name);
-	rc = is_there(z, "", &group, f->err);
+	rc = find_node(z, "", &group, f->err);
 	k.root = rc > 0 && !group;
 	if (rc >= 0)
 		rc = pen__plain_index(&p->plain, &k.w, found, f->err);

@@ -1,8 +1,8 @@
 /*
- * Lists of a zarr store read whole while it is indexed: offsets, labels,
- * names. Text comes in three ways: of any length (vlen-utf8), of fixed length
- * in UTF-32 (NumPy's U) or in bytes (S). Refuses more axes than one, and
- * lengths that the files there are cannot hold.
+ * Reads entire lists of a zarr store while it is indexed: offsets, labels,
+ * names. Strings have three encodings: variable length (vlen-utf8), and fixed
+ * length in UTF-32 (NumPy's U) or bytes (S). Refuses more than one axis, and
+ * lengths that the existing files cannot contain.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "format/cells/zarr.h"
 
 #define MOST_ABSENT ((uint64_t)64 << 20) /* bytes that need not be stored */
-#define MOST_TEXT ((uint64_t)1 << 30)	 /* bytes of a chunk of texts */
+#define MOST_TEXT ((uint64_t)1 << 30)	 /* bytes of a chunk of strings */
 
 struct reader {
 	const struct pen_zarr *z;
@@ -28,7 +28,7 @@ struct reader {
 
 static int bad(const struct reader *r, const char *what)
 {
-	return pen__fail(r->err, PEN_EDATA, r->where, "damaged: %s", what);
+	return pen__fail(r->err, P_DAMAGED, r->where, "damaged: %s", what);
 }
 
 static int reserve(const struct reader *r, struct pen_buf *b, size_t n)
@@ -46,7 +46,7 @@ static int reserve(const struct reader *r, struct pen_buf *b, size_t n)
 	return 0;
 }
 
-/* One try, with room for `size` bytes. */
+/* One attempt, with room for `size` bytes. */
 static int try_unpack(struct reader *r, const struct pen_chunk *c, size_t size,
 		      size_t *got, const char **why)
 {
@@ -70,7 +70,7 @@ static int try_unpack(struct reader *r, const struct pen_chunk *c, size_t size,
 				     r->chunk.p, size, got, why);
 }
 
-/* A chunk of texts does not say how long it is. */
+/* The unpacked size of a chunk of strings is not known in advance. */
 static int unpack_any(struct reader *r, const struct pen_chunk *c)
 {
 	const uint64_t ratio = pen__filters_ratio(&r->a->filters);
@@ -118,11 +118,11 @@ static int load_chunk(struct reader *r, const struct pen_chunk *c)
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(r->err, r->where, size);
 	if (rc < 0 || got != size)
-		return bad(r, "a chunk does not unpack to the size it has");
+		return bad(r, "a chunk does not unpack to its declared size");
 	return 0;
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
 static void put_text(struct reader *r, const void *p, uint32_t n)
 {
@@ -130,19 +130,19 @@ static void put_text(struct reader *r, const void *p, uint32_t n)
 	pen__buf_put(r->out, p, n);
 }
 
-/* The first n of a chunk: a count, then a length and bytes for each. */
+/* The first n strings of a chunk: a count, then a length and bytes for each. */
 static int put_vlen(struct reader *r, uint64_t n)
 {
 	struct pen_bytes b = pen__bytes(r->chunk.p, r->chunk.n);
 
 	if (pen__take_u32(&b) < n)
-		return bad(r, "a chunk has fewer texts than it should");
+		return bad(r, "a chunk has fewer strings than expected");
 	for (uint64_t i = 0; i < n; i++) {
 		const uint32_t len = pen__take_u32(&b);
 		const uint8_t *p = pen__take(&b, len);
 
 		if (b.bad)
-			return bad(r, "a chunk of texts is cut off");
+			return bad(r, "a chunk of strings is truncated");
 		put_text(r, p, len);
 	}
 	return 0;
@@ -160,7 +160,7 @@ static size_t put_rune(uint8_t *to, uint32_t c)
 		return 2;
 	}
 	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		c = 0xfffd; /* no character */
+		c = 0xfffd; /* not a character */
 	if (c < 0x10000) {
 		to[0] = (uint8_t)(0xe0 | c >> 12);
 		to[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
@@ -174,7 +174,8 @@ static size_t put_rune(uint8_t *to, uint32_t c)
 	return 4;
 }
 
-/* One of fixed length, up to the NULs at its end; text is as long again. */
+/* A string of fixed length without its trailing NULs; text needs twice the
+ * room. */
 static uint32_t fixed_text(const struct pen_zarr_array *a, const uint8_t *p,
 			   uint8_t *text)
 {
@@ -210,7 +211,7 @@ static int put_fixed(struct reader *r, uint64_t n)
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the list ---- */
 
 static void put_numbers(struct reader *r, const uint8_t *p, uint64_t n)
 {
@@ -226,7 +227,7 @@ static void put_numbers(struct reader *r, const uint8_t *p, uint64_t n)
 	r->out->n += n * size;
 }
 
-/* Elements [at, at + n), of a chunk that was loaded or of none. */
+/* Elements [at, at + n) from the loaded chunk, or fill values. */
 static int put_elements(struct reader *r, uint64_t n, bool there)
 {
 	int rc = 0;
@@ -271,9 +272,10 @@ static int check_length(struct reader *r)
 	if (__builtin_mul_overflow(r->cs.stored, ratio, &most))
 		most = UINT64_MAX / 2;
 	if (r->a->dim[0] > (most + MOST_ABSENT) / item)
-		return pen__fail(r->err, PEN_EDATA, r->where,
-				 "declares %" PRIu64 " elements, which files "
-				 "of %" PRIu64 " bytes cannot hold",
+		return pen__fail(r->err, P_DAMAGED, r->where,
+				 "declares %" PRIu64
+				 " elements, more than files of %" PRIu64
+				 " bytes can contain",
 				 r->a->dim[0], r->cs.stored);
 	return 0;
 }
@@ -289,11 +291,11 @@ int pen__zarr_read_list(const struct pen_zarr *z,
 	*out = (struct pen_buf){ 0 };
 	pen__zarr_where(z, node->path, r.where, sizeof(r.where));
 	if (a->ndim != 1)
-		return pen__fail(err, PEN_EDATA, r.where,
-				 "has %u axes where a list has one", a->ndim);
+		return pen__fail(err, P_DAMAGED, r.where,
+				 "has %u axes; a list has one", a->ndim);
 	if (a->text == PEN_ZARR_OTHER)
-		return pen__fail(err, PEN_ENOTSUP, r.where,
-				 "holds %s where names or numbers should be",
+		return pen__fail(err, P_UNSUPPORTED_TYPE, r.where,
+				 "contains %s; expected names or numbers",
 				 a->type_name);
 	rc = pen__zarr_chunks(z, node, a, &r.cs, absent, err);
 	if (rc >= 0)

@@ -1,8 +1,8 @@
 /*
- * A zarr store: values by key. In a directory they are objects of the data
- * set, found by name; in a zip archive they are members, of which the last of
- * a name counts, as zarr overwrites by appending. Members that the archive
- * deflated are read as well. Refuses encrypted members and other methods.
+ * A zarr store: values by key. In a directory they are objects of the data set,
+ * found by name. In a zip archive they are members; the last one of a name
+ * counts, because zarr overwrites by appending. Deflated members are supported.
+ * Refuses encrypted members and other compression methods.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ void pen__zarr_where(const struct pen_zarr *z, const char *key, char *buf,
 	const char *name = z->pk->name, *slash = strrchr(name, '/');
 	int n = (int)strlen(name);
 
-	/* a directory is called by its own name, not by a file's in it */
+	/* a directory is shown by its own name, not by that of a file in it */
 	if (!z->zipped)
 		n = slash ? (int)(slash - name) : 0;
 	if (n > 150)
@@ -67,7 +67,7 @@ static void sort_names(struct pen_zarr *z)
 	z->nnames = n;
 }
 
-/* The folder of the marker that lies least deep. */
+/* The folder of the marker at the lowest depth. */
 static bool find_prefix(struct pen_zarr *z)
 {
 	size_t best = SIZE_MAX, best_len = 0;
@@ -113,9 +113,9 @@ static int open_zip(struct pen_zarr *z, struct pen_err *err)
 	sort_names(z);
 	z->nfiles = z->nnames;
 	if (!find_prefix(z))
-		return pen__fail(err, PEN_EDATA, z->pk->name,
-				 "no zarr store in this archive: there is no "
-				 "zarr.json, .zgroup or .zarray");
+		return pen__fail(err, P_NOT_THIS_FORMAT, z->pk->name,
+				 "the archive does not contain a zarr store: "
+				 "it has no zarr.json, .zgroup or .zarray");
 	return 0;
 }
 
@@ -148,13 +148,13 @@ static bool find_member(const struct pen_zarr *z, const char *key,
 				     .size = m->usize,
 				     .crc = m->crc };
 	p->deflated = m->method == PEN_ZIP_DEFLATED;
-	/* what cannot be used reads as what nothing is made of */
+	/* unusable members are reported when they are read */
 	if (pen__zip_usable(m, name, NULL) < 0)
 		p->object = PEN_NO_OBJECT;
 	return true;
 }
 
-/* ---- both ---- */
+/* ---- directory or zip ---- */
 
 bool pen__zarr_find(const struct pen_zarr *z, const char *key,
 		    struct pen_zarr_part *p)
@@ -195,12 +195,13 @@ int pen__zarr_read(const struct pen_zarr *z, const struct pen_zarr_part *p,
 		   uint64_t off, void *buf, size_t len, struct pen_err *err)
 {
 	if (off > p->len || len > p->len - off)
-		return pen__fail(err, PEN_EDATA, z->pk->name,
-				 "a value of the store is cut off");
+		return pen__fail(
+			err, P_TRUNCATED, z->pk->name,
+			"truncated: a value of the store is too short");
 	if (p->object == PEN_NO_OBJECT)
-		return pen__fail(err, PEN_ENOTSUP, z->pk->name,
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, z->pk->name,
 				 "a member of the archive is encrypted, or "
-				 "packed in another way than by deflate");
+				 "compressed with a method other than deflate");
 	if (p->object == PEN_ZARR_OWN)
 		return z->pk->read(z->pk, p->at + off, buf, len, err);
 	return z->pk->read_of(z->pk, p->object, p->at + off, buf, len, err);
@@ -222,8 +223,8 @@ static int inflate(const struct pen_zarr_part *p, const struct pen_buf *raw,
 	pen__scratch_fini(&s);
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, where, out->n);
-	return rc < 0 ? pen__fail(err, PEN_EDATA, where,
-				  "damaged: does not inflate")
+	return rc < 0 ? pen__fail(err, P_DAMAGED, where,
+				  "damaged: the data does not inflate")
 		      : 0;
 }
 
@@ -238,9 +239,8 @@ int pen__zarr_load(const struct pen_zarr *z, const struct pen_zarr_part *p,
 	*out = (struct pen_buf){ 0 };
 	pen__zarr_where(z, key, where, sizeof(where));
 	if (p->size > limit || p->len > limit)
-		return pen__fail(err, PEN_EDATA, where,
-				 "has %llu bytes, more than the %llu that are "
-				 "read",
+		return pen__fail(err, P_DAMAGED, where,
+				 "has %llu bytes; at most %llu are supported",
 				 (unsigned long long)p->size,
 				 (unsigned long long)limit);
 	raw.p = pen__alloc((size_t)p->len + 1, 1);
@@ -255,8 +255,8 @@ int pen__zarr_load(const struct pen_zarr *z, const struct pen_zarr_part *p,
 		raw = (struct pen_buf){ 0 };
 	}
 	if (rc >= 0 && z->zipped && pen__crc32(0, out->p, out->n) != p->crc)
-		rc = pen__fail(err, PEN_EDATA, where,
-			       "damaged: its checksum differs");
+		rc = pen__fail(err, P_CHECKSUM, where,
+			       "damaged: the checksum differs");
 	pen__buf_fini(&raw);
 	if (rc < 0)
 		pen__buf_fini(out);
@@ -278,9 +278,9 @@ int pen__zarr_open(struct pen_zarr *z, struct pen_peek *pk, uint64_t nfiles,
 	if (rc < 0)
 		return rc;
 	if (!z->zipped && !pk->find)
-		return pen__fail(err, PEN_ENOTSUP, pk->name,
-				 "a zarr directory is read as a whole, by the "
-				 "name of the directory");
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, pk->name,
+				 "a zarr store is read as a whole; specify its "
+				 "directory");
 	if (pen__zarr_find(z, "zarr.json", &p))
 		z->version = 3;
 	return 0;
@@ -293,7 +293,7 @@ void pen__zarr_close(struct pen_zarr *z)
 	z->by_name = NULL;
 }
 
-/* ---- which object stands for a store ---- */
+/* ---- the object that represents a store ---- */
 
 bool pen__zarr_is_marker(struct pen_peek *pk)
 {
@@ -305,14 +305,14 @@ bool pen__zarr_is_marker(struct pen_peek *pk)
 	for (size_t i = 0; i < NMARKERS; i++) {
 		if (strcmp(name, markers[i]) == 0)
 			return true;
-		/* one before it in the list is there, too: that one counts */
+		/* a marker earlier in the list takes precedence */
 		if (pk->find && pk->find(pk, markers[i], &o, &size))
 			return false;
 	}
 	return false;
 }
 
-/* The marker of the directory above, by `up`: "../" or "../../". */
+/* The marker of the directory `up`: "../" or "../../". */
 static const char *marker_above(struct pen_peek *pk, const char *up,
 				char path[32])
 {
@@ -327,7 +327,7 @@ static const char *marker_above(struct pen_peek *pk, const char *up,
 	return NULL;
 }
 
-/* Is it "dataset_3", the directory the file is in? */
+/* Whether the directory of the file is named like "dataset_3". */
 static bool in_dataset(const struct pen_peek *pk)
 {
 	const char *end = strrchr(pk->name, '/'), *p = end;
@@ -346,7 +346,7 @@ bool pen__zarr_is_collection(const struct pen_zarr_node *node)
 	return node->group && pen__jdoc_is(j, a, "annbatch-preshuffled");
 }
 
-/* Is the group in this directory ("" or "..") a collection? */
+/* Whether the group in this directory ("" or "..") is a collection. */
 static int is_collection(struct pen_peek *pk, const char *dir, bool *is,
 			 struct pen_err *err)
 {

@@ -1,8 +1,8 @@
 /*
- * The writer of zarr, in directories: version 2 as anndata and zarr-python 2
- * write it, with Blosc when that is there; or version 3, whose chunks of the
- * matrix may lie together in shards, each with an index at its end. Refuses
- * names that JSON would have to escape.
+ * The zarr writer, for directories: version 2 as anndata and zarr-python 2
+ * write it, with Blosc if available; or version 3, where chunks of the matrix
+ * can be grouped into shards with an index at the end. Refuses names that JSON
+ * would have to escape.
  */
 #include "format/cells/zarr_write.h"
 
@@ -20,7 +20,7 @@
 struct shard {
 	int fd; /* -1: none open */
 	uint64_t end;
-	struct pen_buf index; /* 16 bytes a chunk */
+	struct pen_buf index; /* 16 bytes per chunk */
 };
 
 #define OFF(x) offsetof(struct pen_zarr_write, x)
@@ -33,39 +33,39 @@ static const struct pen_opt opts[] = {
 	  .off = OFF(version),
 	  .dflt = "2",
 	  .choices = versions,
-	  .help = "of zarr" },
+	  .help = "version of the zarr format" },
 	{ .name = "compression",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(compression),
 	  .dflt = "auto",
 	  .choices = compressions,
-	  .help = "of all arrays; auto: blosc (lz4, shuffled), or gzip in a "
-		  "build without it" },
+	  .help = "compression of all arrays (auto: blosc with lz4 and "
+		  "shuffle, or gzip in a build without blosc)" },
 	{ .name = "level",
 	  .type = PEN_OPT_INT,
-	  .off = OFF(level),
+	  .off = OFF(ad.level),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 22,
-	  .help = "of compression; 0: blosc 5, zstd 3, gzip 4" },
+	  .help = "compression level (0: blosc 5, zstd 3, gzip 4)" },
 	{ .name = "chunk",
 	  .type = PEN_OPT_COUNT,
-	  .off = OFF(chunk),
+	  .off = OFF(ad.chunk),
 	  .dflt = "0",
-	  .help = "numbers of the matrix in a chunk; 0: as zarr chooses" },
+	  .help = "matrix values per chunk (0: as zarr chooses)" },
 	{ .name = "shard",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(shard),
 	  .dflt = "0",
-	  .help = "version 3: cells whose chunks share a file, about; 0: a "
-		  "file for each chunk" },
+	  .help = "approximate number of cells per shard, version 3 only (0: "
+		  "one file per chunk)" },
 	{ .name = "threads",
 	  .type = PEN_OPT_INT,
-	  .off = OFF(threads),
+	  .off = OFF(ad.threads),
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 1024,
-	  .help = "that compress; 0: as many as CPUs" },
+	  .help = "compression threads (0: one per CPU)" },
 	{ .name = NULL },
 };
 
@@ -78,15 +78,14 @@ static int make_dir(const struct pen_ad *ad, const char *path,
 
 	for (const char *p = path; *p; p++)
 		if (*p == '\\' || (unsigned char)*p < ' ')
-			return pen__fail(err, PEN_ENOTSUP, path,
-					 "cannot be a name in zarr: it has a "
+			return pen__fail(err, P_UNSUPPORTED_FEATURE, path,
+					 "not a valid zarr name: it contains a "
 					 "backslash or a control character");
 	if (snprintf(dir, sizeof(dir), "%s/%s%s", ad->w->tmp, path, below) >=
 	    (int)sizeof(dir))
-		return pen__fail(err, PEN_EINVAL, path, "the name is too long");
+		return pen__fail(err, P_TOO_LONG, path, "the name is too long");
 	if (mkdir(dir, 0777))
-		return pen__fail_sys(err, errno, ad->w->path,
-				     "cannot be written");
+		return pen__fail_sys(err, errno, ad->w->path, "cannot write");
 	return 0;
 }
 
@@ -99,7 +98,7 @@ static int zarr_group(struct pen_ad *ad, const char *path,
 	return rc ? rc : pen__zarr_put_group(z, path, at, err);
 }
 
-/* How many chunks share a file; 0: they do not. */
+/* Chunks per shard; 0: no shards. */
 static uint64_t shard_of(const struct pen_zarr_write *z,
 			 const struct pen_ad_array *a)
 {
@@ -152,14 +151,15 @@ static int write_all(const struct pen_ad *ad, int fd, const uint8_t *p,
 			continue;
 		if (k < 0)
 			return pen__fail_sys(err, errno, ad->w->path,
-					     "cannot be written");
+					     "cannot write");
 		p += k;
 		n -= (size_t)k;
 	}
 	return 0;
 }
 
-/* The file of a chunk or shard; in two axes there is one column of them. */
+/* Opens the file of a chunk or shard; arrays with two axes have one column
+ * of chunks. */
 static int open_chunk(const struct pen_ad *ad, const struct pen_ad_array *a,
 		      uint64_t number, struct pen_err *err)
 {
@@ -180,7 +180,7 @@ static int open_chunk(const struct pen_ad *ad, const struct pen_ad_array *a,
 			     : ".0") < (int)sizeof(path))
 		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
-		pen__fail_sys(err, errno, ad->w->path, "cannot be written");
+		pen__fail_sys(err, errno, ad->w->path, "cannot write");
 	return fd;
 }
 
@@ -188,12 +188,11 @@ static int close_chunk(const struct pen_ad *ad, int fd, int rc,
 		       struct pen_err *err)
 {
 	if (close(fd) && !rc)
-		rc = pen__fail_sys(err, errno, ad->w->path,
-				   "cannot be written");
+		rc = pen__fail_sys(err, errno, ad->w->path, "cannot write");
 	return rc;
 }
 
-/* Chunks beyond the end of the array are not there. */
+/* Chunks beyond the end of the array are marked as absent. */
 static int finish_shard(const struct pen_ad *ad, const struct pen_ad_array *a,
 			struct pen_err *err)
 {
@@ -261,52 +260,24 @@ static const struct pen_ad_sink sink = {
 
 /* ---- the writer ---- */
 
-static int settle_packer(struct pen_zarr_write *z, struct pen_err *err)
-{
-	const struct pen_packer *p;
-
-	if (z->compression == PEN_ZARR_AUTO)
-		z->compression = pen__packer_find("blosc") ? PEN_ZARR_BLOSC
-							   : PEN_ZARR_GZIP;
-	if (z->compression == PEN_ZARR_NONE)
-		return 0;
-	p = pen__packer_find(compressions[z->compression]);
-	if (!p)
-		return pen__fail(err, PEN_ENOTSUP, "compression",
-				 "%s is not in this build",
-				 compressions[z->compression]);
-	if (z->level && (z->level < p->least || z->level > p->most))
-		return pen__fail(err, PEN_EINVAL, "level",
-				 "of %s is from %d to %d", p->name, p->least,
-				 p->most);
-	z->ad.packer = p;
-	z->ad.how.level = z->level ? (int)z->level : p->usual;
-	return 0;
-}
-
 static int zarr_open(struct pen_cells_writer *w, struct pen_err *err)
 {
 	struct pen_zarr_write *z = w->priv;
-	int rc;
+	int rc = 0;
 
 	if (z->shard && !pen__zarr_v3(z))
-		return pen__fail(err, PEN_EINVAL, "shard",
-				 "is for version=3 only");
-	rc = settle_packer(z, err);
+		return pen__fail(err, P_CONFLICT, "shard",
+				 "requires version=3");
+	if (z->compression == PEN_ZARR_AUTO)
+		z->compression = pen__packer_find("blosc") ? PEN_ZARR_BLOSC
+							   : PEN_ZARR_GZIP;
+	if (z->compression != PEN_ZARR_NONE)
+		rc = pen__ad_compress(&z->ad, compressions[z->compression],
+				      compressions[z->compression], err);
 	if (rc)
 		return rc;
 	z->ad.sink = &sink;
-	z->ad.chunk = z->chunk;
-	z->ad.threads = (unsigned)z->threads;
 	return pen__ad_open(&z->ad, w, err);
-}
-
-static int zarr_rows(struct pen_cells_writer *w, const struct pen_cells_rows *r,
-		     struct pen_err *err)
-{
-	struct pen_zarr_write *z = w->priv;
-
-	return pen__ad_rows(&z->ad, r, err);
 }
 
 static int zarr_finish(struct pen_cells_writer *w, struct pen_err *err)
@@ -341,7 +312,7 @@ const struct pen_cells_writer_ops pen__cells_zarr_write = {
 	.opts = opts,
 	.priv_size = sizeof(struct pen_zarr_write),
 	.open = zarr_open,
-	.rows = zarr_rows,
+	.rows = pen__ad_rows,
 	.finish = zarr_finish,
 	.close = zarr_close,
 };

@@ -1,4 +1,4 @@
-/* The writer of zarr, among its files: settings, and metadata as JSON. */
+/* Internal to the zarr writer: settings, and metadata as JSON. */
 #ifndef PEN_FORMAT_CELLS_ZARR_WRITE_H
 #define PEN_FORMAT_CELLS_ZARR_WRITE_H
 
@@ -14,12 +14,11 @@ enum {
 };
 
 struct pen_zarr_write {
-	struct pen_ad ad; /* first: the sink gets this address */
+	struct pen_ad ad; /* must be first: the sink gets this address */
 	/* options */
 	int version, compression;
-	int64_t level, threads;
-	uint64_t chunk, shard;
-	/* version 2: .zmetadata, so far */
+	uint64_t shard;
+	/* version 2: contents of .zmetadata so far */
 	struct pen_text all;
 };
 
@@ -28,12 +27,12 @@ static inline bool pen__zarr_v3(const struct pen_zarr_write *z)
 	return z->version == 1;
 }
 
-/* Writes what describes a group or an array; its directory is there. */
+/* Writes the metadata of a group or an array, whose directory exists. */
 int pen__zarr_put_group(struct pen_zarr_write *, const char *path,
 			const struct pen_ad_attrs *, struct pen_err *);
 int pen__zarr_put_array(struct pen_zarr_write *, const struct pen_ad_array *,
 			const struct pen_ad_attrs *, struct pen_err *);
-/* Everything once more in one file, which saves a reader many small ones. */
+/* Writes all metadata into one file, which saves readers many small ones. */
 int pen__zarr_put_all(struct pen_zarr_write *, struct pen_err *);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * What zarr says about its groups and arrays: .zgroup, .zattrs and .zarray in
- * version 2, with a copy of all in .zmetadata; zarr.json in version 3.
+ * Metadata of zarr groups and arrays: .zgroup, .zattrs and .zarray in version
+ * 2, with a copy of all in .zmetadata; zarr.json in version 3.
  */
 #include <stdio.h>
 
 #include "format/cells/zarr_write.h"
 
-/* A document goes into its file and, in version 2, into the copy of all. */
+/* Writes a document to its file and, in version 2, to the consolidated copy. */
 static int save(struct pen_zarr_write *z, struct pen_text *doc,
 		const char *path, const char *name, struct pen_err *err)
 {
@@ -25,10 +25,10 @@ static int save(struct pen_zarr_write *z, struct pen_text *doc,
 	    (int)sizeof(dir))
 		return pen__text_save_in(doc, dir, name, err);
 	pen__text_fini(doc);
-	return pen__fail(err, PEN_EINVAL, path, "the name is too long");
+	return pen__fail(err, P_TOO_LONG, path, "the name is too long");
 }
 
-/* zarr 2 takes no other characters. */
+/* zarr 2 accepts ASCII only. */
 static struct pen_text begin(void)
 {
 	struct pen_text t = { .compact = true, .ascii = true };
@@ -129,7 +129,7 @@ static void put_dtype(struct pen_text *t, const struct pen_ad_array *a)
 
 	snprintf(name, sizeof(name), "%c%c%u", n == 1 ? '|' : '<',
 		 kinds[a->dtype], (unsigned)n);
-	/* the writer of JSON would spell '<' as a number */
+	/* the JSON writer would escape '<' */
 	pen__text_add(t, ", \"dtype\": \"%s\"", a->text ? "|O" : name);
 }
 
@@ -181,7 +181,7 @@ static int put_v2(struct pen_zarr_write *z, const struct pen_ad_array *a,
 	return rc || !at->type ? rc : save_attrs(z, a->path, at, err);
 }
 
-/* {"name": ..., "configuration": { and what is left to be closed */
+/* {"name": ..., "configuration": { both left open */
 static void open_named(struct pen_text *t, const char *key, const char *name)
 {
 	pen__json_open(t, key, '{');

@@ -1,20 +1,19 @@
 /*
- * One block of a chunk that Blosc packed. What nearly all zarr stores have,
- * numbers of four bytes, shuffled by bytes and packed by LZ4, is unpacked here:
- * their four streams of bytes are used where they are (the lowest bytes of
- * genes are stored as they are, as nothing packs them), and numbers that are
- * kept narrow never become wide. All else goes to libblosc, by way of a buffer
- * with just this block.
+ * One block of a Blosc chunk. The encoding of nearly all zarr stores (4-byte
+ * numbers, byte shuffle, LZ4) is decoded here: the four byte streams are used
+ * in place (the lowest bytes of gene numbers are usually stored uncompressed),
+ * and numbers that are kept narrow are never widened. Everything else goes to
+ * libblosc through a buffer that contains only this block.
  */
 #include "codec/codec.h"
 #include "codec/byte_shuffle.h"
 #include "format/chunked/chunks.h"
 
-#define HEAD 20u /* bytes, with where the one block begins */
+#define HEAD 20u /* bytes, including the offset of the only block */
 
-/* Of flags, the third byte of a header; the fourth is the size of a type. */
+/* Flags, the third byte of a header; the fourth is the type size. */
 #define SHUFFLED 0x01u
-#define NOT_PLAIN 0x06u /* stored as it is, or shuffled by bits */
+#define NOT_PLAIN 0x06u /* stored uncompressed, or bit shuffle */
 #define NOT_SPLIT 0x10u
 #define CODEC_SHIFT 5u
 #define CODEC_LZ4 1u
@@ -29,7 +28,7 @@ static unsigned flags_of(const struct pen_chunk_job *c)
 	return c->a->filters.f[0].item >> 16 & 0xff;
 }
 
-/* Streams of the usual kind? Then codec is LZ4's. */
+/* Whether the streams have the usual encoding; *codec is LZ4 then. */
 static bool is_usual(const struct pen_chunk_job *c,
 		     const struct pen_codec **codec)
 {
@@ -43,8 +42,8 @@ static bool is_usual(const struct pen_chunk_job *c,
 	return *codec != NULL;
 }
 
-/* The next piece of a block: its length, then n bytes packed, or as they are
- * when nothing was gained. Where they are in the end; NULL: damaged. */
+/* The next piece of a block: its length, then n bytes, compressed unless that
+ * does not make them smaller. Returns where the n bytes are; NULL: damaged. */
 static const uint8_t *next_piece(const struct pen_chunk_job *c,
 				 const struct pen_codec *codec,
 				 struct pen_bytes *in, uint8_t *room, size_t n)
@@ -60,8 +59,8 @@ static const uint8_t *next_piece(const struct pen_chunk_job *c,
 	return room;
 }
 
-/* A block has a piece for each of the four streams, or one for all: the last
- * block of a chunk when it is shorter, and where the writer said so. */
+/* A block has one piece per stream, or one for all four: for the last, shorter
+ * block of a chunk, and if the writer chose so. */
 static int decode_streams(const struct pen_chunk_job *c,
 			  const struct pen_codec *codec)
 {
@@ -88,9 +87,9 @@ static int decode_streams(const struct pen_chunk_job *c,
 }
 
 /*
- * The size of blocks stays what it was, as the last one of a chunk is stored in
- * another way when it is shorter; libblosc wants as much room as a whole block
- * then, and uses what the header says.
+ * The header keeps the original block size, because a shorter last block is
+ * stored differently; libblosc then requires room for a full block, and uses
+ * the size in the header.
  */
 static int decode_other(const struct pen_chunk_job *c)
 {
@@ -118,7 +117,7 @@ int pen__block_unpack(const struct pen_chunk_job *c, uint32_t mask,
 	const uint64_t block = c->a->chunk_bytes;
 	const struct pen_codec *codec;
 
-	*why = "damaged: a block of a chunk does not unpack";
+	*why = "damaged: a block of a chunk cannot be unpacked";
 	if (c->size > block || c->raw.n > block + PEN_CHUNKED_BLOCK_MORE)
 		return PEN_EDATA;
 	if (mask && c->raw.n != c->size)

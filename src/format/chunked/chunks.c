@@ -1,7 +1,6 @@
 /*
- * Lists of chunks, arrays into the blob and out of it, and the units a range of
- * chunks becomes. Refuses nothing by itself but chunks that cannot become what
- * they have to.
+ * Lists of chunks, and the encoding of arrays into blobs and back. Rejects
+ * chunks whose stored size cannot decode to the chunk size.
  */
 #include "format/chunked/chunks.h"
 
@@ -10,7 +9,7 @@
 
 #include "base/mem.h"
 
-/* ---- what is stored ---- */
+/* ---- stored chunks ---- */
 
 int pen__chunks_add(struct pen_chunks *cs, const struct pen_chunk *c)
 {
@@ -34,7 +33,7 @@ static int by_cell(const void *a, const void *b)
 	return (x->cell > y->cell) - (x->cell < y->cell);
 }
 
-/* Most are in this order already. */
+/* Most lists are already sorted. */
 bool pen__chunks_sort(struct pen_chunks *cs)
 {
 	bool sorted = true;
@@ -56,13 +55,15 @@ int pen__chunks_check(const struct pen_chunks *cs, const struct pen_filters *f,
 		const struct pen_chunk *c = &cs->c[i];
 
 		if (!pen__filters_fit(f, c->mask, c->size, bytes))
-			return pen__fail(err, PEN_EDATA, where,
-					 "damaged: chunk %" PRIu64 " has %u "
-					 "bytes, which cannot become %" PRIu64,
+			return pen__fail(err, P_DAMAGED, where,
+					 "damaged: chunk %" PRIu64
+					 " has %u bytes, which cannot decode "
+					 "to %" PRIu64,
 					 c->cell, c->size, bytes);
 	}
 	if (cs->n >= UINT32_MAX / 2)
-		return pen__fail(err, PEN_ENOTSUP, where, "too many chunks");
+		return pen__fail(err, P_OVER_LIMIT, where,
+				 "the array has too many chunks");
 	return 0;
 }
 
@@ -72,7 +73,7 @@ void pen__chunks_fini(struct pen_chunks *cs)
 	*cs = (struct pen_chunks){ 0 };
 }
 
-/* ---- into a blob ---- */
+/* ---- encoding ---- */
 
 enum {
 	HAS_CELLS = 1,
@@ -95,7 +96,7 @@ static void put_table(struct pen_buf *b, const struct pen_chunks *cs,
 	put_table(b, cs, offsetof(struct pen_chunk, member),                   \
 		  sizeof((cs)->c->member))
 
-/* Which tables the map has: what can be told without is left out. */
+/* Which tables the map has: those that can be derived are omitted. */
 static unsigned tables_of(const struct pen_chunked_put *a)
 {
 	const struct pen_chunks *cs = a->chunks;
@@ -170,7 +171,7 @@ void pen__chunked_put(struct pen_buf *b, const struct pen_chunked_put *a)
 	}
 }
 
-/* ---- out of it ---- */
+/* ---- decoding ---- */
 
 static bool take_cuts(struct pen_chunked *a)
 {

@@ -1,10 +1,10 @@
 /*
- * HDF5's filter pipeline, undone: the last filter first. A filter either
- * looks at the bytes (fletcher32) or turns them into others; those go through
- * at most two working buffers, and the last one writes where the chunk
- * belongs. zarr's codecs are steps of the same kind, under numbers that HDF5
- * leaves alone where they store bytes in another way. Refuses by name what is
- * not here: szip, nbit, scaleoffset and the plug-ins nobody ships.
+ * Undoes HDF5's filter pipeline, the last filter first. A filter either checks
+ * the bytes (fletcher32) or converts them; conversions use at most two working
+ * buffers, and the last one writes to the destination of the chunk. The codecs
+ * of zarr are filters, too, with IDs that HDF5 does not use if their encoding
+ * differs. Rejects by name what is not implemented: szip, nbit, scaleoffset and
+ * rare plug-ins.
  */
 #include "format/chunked/filters.h"
 
@@ -22,18 +22,18 @@ enum {
 	BLOSC = 32001,
 	LZ4 = 32004,
 	ZSTD = 32015,
-	/* ours */
+	/* our own IDs */
 	GZIP = 40000,
 	INFLATE,
-	LZ4_SIZED, /* a block after its size, 4 bytes */
+	LZ4_SIZED, /* a 4-byte size, then a block */
 	CRC32C,
 };
 
 static const struct filter {
 	uint16_t id;
 	const char *name;
-	const char *codec; /* NULL: not one of these */
-	const char *zarr;  /* what zarr calls it; NULL: it has none such */
+	const char *codec; /* NULL: not a codec, or not supported */
+	const char *zarr;  /* name in zarr; NULL: not in zarr */
 } filters[] = {
 	{ DEFLATE, "deflate", "zlib", "zlib" },
 	{ SHUFFLE, "shuffle", NULL, "shuffle" },
@@ -74,7 +74,7 @@ static const struct filter *find(unsigned id)
 	return NULL;
 }
 
-static bool turns(unsigned id)
+static bool converts(unsigned id)
 {
 	return id != FLETCHER32 && id != CRC32C;
 }
@@ -86,14 +86,13 @@ static int refuse(const struct filter *f, unsigned id, const char *where,
 					    : NULL;
 
 	if (library)
-		return pen__fail(err, PEN_ENOTSUP, where,
-				 "is compressed with %s, which is not in this "
-				 "build: %s was not found",
+		return pen__fail(err, P_NOT_IN_BUILD, where,
+				 "the chunks are compressed with %s, which is "
+				 "not in this build: %s was not found",
 				 f->name, library);
-	return pen__fail(err, PEN_ENOTSUP, where,
-			 "is packed by HDF5 filter %u (%s), which is not "
-			 "supported; deflate, zstd, lz4, lzf, blosc, shuffle "
-			 "and fletcher32 are",
+	return pen__fail(err, P_UNSUPPORTED_FEATURE, where,
+			 "HDF5 filter %u (%s) is not supported; use deflate, "
+			 "zstd, lz4, lzf, blosc, shuffle or fletcher32",
 			 id, f ? f->name : "unknown");
 }
 
@@ -118,16 +117,20 @@ int pen__filters_add(struct pen_filters *p, const char *name, uint32_t item,
 	const struct filter *f = find_zarr(name);
 
 	if (!f)
-		return pen__fail(err, PEN_ENOTSUP, where,
-				 "is packed by %.40s, which is not read; "
-				 "blosc, zstd, gzip, zlib, lz4, shuffle and "
-				 "crc32c are: anndata.read_zarr(this)"
-				 ".write_zarr(that) packs it by blosc",
-				 name);
-	if (p->n == PEN_FILTERS || (f->id == SHUFFLE && !item))
-		return pen__fail(err, PEN_ENOTSUP, where,
-				 item ? "went through too many filters"
-				      : "is shuffled in items of 0 bytes");
+		return pen__fail(
+			err, P_UNSUPPORTED_FEATURE, where,
+			"the codec '%.40s' is not supported; use blosc, zstd, "
+			"gzip, zlib, lz4, shuffle or crc32c "
+			"(anndata.read_zarr(this).write_zarr(that) uses blosc)",
+			name);
+	if (p->n == PEN_FILTERS)
+		return pen__fail(err, P_OVER_LIMIT, where,
+				 "more than %d filters are not supported",
+				 PEN_FILTERS);
+	if (f->id == SHUFFLE && !item)
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, where,
+				 "a shuffle of 0-byte elements is not "
+				 "supported");
 	if (f->codec && !pen__codec_find(f->codec))
 		return refuse(f, f->id, where, err);
 	p->f[p->n].id = f->id;
@@ -154,7 +157,7 @@ uint64_t pen__filters_ratio(const struct pen_filters *p)
 	return most;
 }
 
-/* Between filters a chunk can be a little larger than it is in the end. */
+/* Between filters a chunk can be a little larger than its final size. */
 static uint64_t between(uint64_t size)
 {
 	return size + size / 8 + 1024;
@@ -171,7 +174,7 @@ bool pen__filters_fit(const struct pen_filters *p, uint32_t mask,
 
 		if (mask >> i & 1)
 			continue;
-		if (!turns(p->f[i].id) && !packed)
+		if (!converts(p->f[i].id) && !packed)
 			size += 4;
 		if (!f || !f->codec)
 			continue;
@@ -181,20 +184,20 @@ bool pen__filters_fit(const struct pen_filters *p, uint32_t mask,
 	}
 	if (!packed)
 		return stored == size;
-	/* a header and a few bytes may stand for something small */
+	/* small chunks may consist of a header and a few bytes */
 	return size <= 64 || size / most <= stored;
 }
 
-/* A checksum beneath a filter makes the bytes that one ends in 4 longer than
- * the chunk, so that they do not fit where it belongs (netCDF-4: fletcher32,
- * then deflate). */
+/* A checksum that another filter follows makes the output of that filter 4
+ * bytes longer than the chunk, so it does not fit into the destination
+ * (netCDF-4: fletcher32, then deflate). */
 size_t pen__filters_room(const struct pen_filters *p, uint64_t size)
 {
 	bool sum = false, beneath = false;
 	unsigned n = 0;
 
 	for (uint32_t i = 0; i < p->n; i++) {
-		const bool t = turns(p->f[i].id);
+		const bool t = converts(p->f[i].id);
 
 		n += t;
 		sum |= !t;
@@ -217,7 +220,7 @@ void pen__filters_text(const struct pen_filters *p, char *buf, size_t cap)
 	}
 }
 
-/* The lz4 filter's own framing: sizes, then blocks with theirs. */
+/* The framing of the lz4 filter: sizes, then blocks with their sizes. */
 static int unpack_lz4(const struct pen_codec *c, struct pen_scratch *s,
 		      struct pen_span in, uint8_t *out, size_t cap, size_t *got)
 {
@@ -237,7 +240,7 @@ static int unpack_lz4(const struct pen_codec *c, struct pen_scratch *s,
 
 		if (!p)
 			return PEN_EDATA;
-		if (n == want) /* it would not get smaller */
+		if (n == want) /* stored because it did not compress */
 			memcpy(out + *got, p, want);
 		else if (c->unpack(s, p, (size_t)n, out + *got, want, &k) < 0 ||
 			 k != want)
@@ -261,8 +264,8 @@ static int unpack_sized(const struct pen_codec *c, struct pen_scratch *s,
 	return *got == size ? 0 : PEN_EDATA;
 }
 
-static int turn(const struct pen_filter_run *r, uint32_t i, struct pen_span in,
-		uint8_t *out, size_t cap, size_t *got)
+static int convert(const struct pen_filter_run *r, uint32_t i,
+		   struct pen_span in, uint8_t *out, size_t cap, size_t *got)
 {
 	const unsigned id = r->filters->f[i].id;
 	const struct pen_codec *c;
@@ -287,7 +290,7 @@ static bool applied(const struct pen_filter_run *r, uint32_t i)
 	return !(r->mask >> i & 1);
 }
 
-/* What is left without the checksum; empty when it is wrong. */
+/* The bytes without their checksum; empty if it is wrong. */
 static struct pen_span check(unsigned id, struct pen_span s)
 {
 	struct pen_bytes sum;
@@ -311,7 +314,7 @@ int pen__filters_run_upto(const struct pen_filter_run *r, struct pen_span raw,
 	size_t got;
 	int rc;
 
-	*why = "damaged: a chunk does not unpack";
+	*why = "damaged: a chunk cannot be unpacked";
 	for (uint32_t i = 0; i < r->filters->n; i++)
 		left += applied(r, i);
 	for (uint32_t i = r->filters->n; i-- > 0;) {
@@ -320,17 +323,17 @@ int pen__filters_run_upto(const struct pen_filter_run *r, struct pen_span raw,
 		if (!applied(r, i))
 			continue;
 		left--;
-		if (!turns(r->filters->f[i].id)) {
-			*why = "damaged: a chunk's checksum differs";
+		if (!converts(r->filters->f[i].id)) {
+			*why = "damaged: the checksum of a chunk differs";
 			s = check(r->filters->f[i].id, s);
 			if (!s.p)
 				return PEN_EDATA;
-			*why = "damaged: a chunk does not unpack";
+			*why = "damaged: a chunk cannot be unpacked";
 			continue;
 		}
 		to = left ? r->room + which * room : out;
 		which ^= left > 0;
-		rc = turn(r, i, s, to, left ? room : cap, &got);
+		rc = convert(r, i, s, to, left ? room : cap, &got);
 		if (rc < 0)
 			return rc;
 		s = (struct pen_span){ to, got };
@@ -351,6 +354,6 @@ int pen__filters_run(const struct pen_filter_run *r, struct pen_span raw,
 
 	if (got == size || (rc < 0 && !got))
 		return rc;
-	*why = "damaged: a chunk unpacks to another size than it has";
+	*why = "damaged: a chunk unpacks to an unexpected size";
 	return PEN_EDATA;
 }

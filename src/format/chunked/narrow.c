@@ -1,9 +1,9 @@
 /*
- * Counts and gene numbers in one or two bytes each while they wait for their
- * rows. A shuffle block of compressed cells is held unpacked, and 4 bytes for
- * each count and each gene is what that takes; nearly all are whole numbers
- * below 65,536, and counts below 256. A chunk of which all are is kept so, and
- * comes out bit by bit as it was; any other stays as it is.
+ * Keeps counts and gene numbers in one or two bytes each until their rows are
+ * emitted. A shuffle block of compressed cells is kept unpacked, which would
+ * take 4 bytes per count and per gene, although nearly all are integers below
+ * 65,536, and counts below 256. A chunk is narrowed only if all its numbers
+ * fit, and is restored exactly; other chunks stay unchanged.
  */
 #include <limits.h>
 
@@ -13,8 +13,8 @@
 #include <immintrin.h>
 #endif
 
-#define LEAST 4096u /* bytes: less is not worth it */
-#define GROUP 16u   /* numbers a step, for the compiler to make wide */
+#define LEAST 4096u /* bytes: smaller chunks are not worth it */
+#define GROUP 16u   /* numbers per step, for vectorisation */
 
 #define ALL_SMALL(T)                                                           \
 	for (uint64_t i = 0; i < n; i += GROUP) {                              \
@@ -42,10 +42,10 @@ static bool is_small_u64(const uint8_t *p, uint64_t n)
 }
 
 /*
- * Added to 2^23, a whole number of 0 to 2^23 is in the low bits as it is. Only
- * what comes back with the same bits is whole: not a fraction, the negative
- * zero, or what is no number; and what is out of range changes the high bits.
- * No branches and no conversions: this is done for every count.
+ * Adding 2^23 puts an integer from 0 to 2^23 into the low bits. Only integers
+ * come back with the same bits, not fractions, negative zero or NaN; numbers
+ * out of range change the high bits. No branches and no conversions: this runs
+ * for every count.
  */
 #define MAGIC 0x1p23f
 #define MAGIC_BITS 0x4b000000u
@@ -111,8 +111,8 @@ static bool is_small(enum pen_dtype type, const uint8_t *p, uint64_t n)
 	}
 }
 
-/* Numbers of n in groups; the last group by way of a whole one, so that all
- * copies but its own are of a size the compiler knows. */
+/* Converts n numbers in groups. The last group goes through a full one, so that
+ * all copies but its own have a size known to the compiler. */
 #define CONVERT(FROM, TO, expr)                                                \
 	for (uint64_t i = 0; i < n; i += GROUP) {                              \
 		const uint64_t k = n - i < GROUP ? n - i : GROUP;              \
@@ -135,8 +135,8 @@ static bool is_small(enum pen_dtype type, const uint8_t *p, uint64_t n)
 #define HW __attribute__((target("avx2")))
 
 /*
- * The two types that nearly all files have, sixteen numbers a step: n is a
- * multiple of that. First whether all are small, then what they become.
+ * For the two types of nearly all files, sixteen numbers per step (n is a
+ * multiple): first whether all are small, then the conversion.
  */
 HW static bool is_small_hw(bool floats, const uint8_t *p, uint64_t n)
 {
@@ -175,8 +175,8 @@ HW static void to_two_hw(bool floats, uint8_t *p, uint64_t n)
 	}
 }
 
-/* Sixteen a step again, from streams of bytes: whether all of genes are small,
- * and what they become; of floats both at once. */
+/* Sixteen per step again, from byte streams: whether all genes are small, and
+ * the conversion; floats do both in one pass. */
 HW static bool zeros_hw(const uint8_t *p, uint64_t n)
 {
 	__m128i all = _mm_setzero_si128();
@@ -328,7 +328,7 @@ static bool is_usual(unsigned type)
 	return type == PEN_F32 || type == PEN_I32 || type == PEN_U32;
 }
 
-/* Numbers of two bytes in one, in place, if all of them go. */
+/* Converts 2-byte numbers to one byte in place if all of them fit. */
 static bool to_one(uint8_t *p, uint64_t n)
 {
 	const uint64_t whole = has_hw() ? n / 16 * 16 : 0;
@@ -351,12 +351,12 @@ static bool to_one(uint8_t *p, uint64_t n)
 	return true;
 }
 
-/* Two bytes a number, in place; what was said of n is true of it. */
+/* Converts to two bytes per number in place; is_small() holds for all. */
 static void to_two(const struct pen_chunked *a, uint8_t *bytes, uint64_t n)
 {
 	const bool hw = is_usual(a->dtype) && has_hw();
 	const uint64_t whole = hw ? n / 16 * 16 : 0;
-	/* a number is read before its bytes are written over */
+	/* each number is read before its bytes are overwritten */
 	uint8_t *p = bytes + whole * a->item, *out = bytes + whole * 2;
 
 	if (hw)

@@ -1,9 +1,8 @@
 /*
- * Samples of plain arrays. Flat data is read in place, row by row; so are rows
- * of chunks that are not filtered. Of filtered chunks each is fetched and
- * unpacked once for all samples that need it, or, when it belongs to one
- * sample, straight into its row. Chunks that were never written read as the
- * fill value.
+ * Samples of plain arrays. Contiguous data is read in place, row by row; so are
+ * rows of unfiltered chunks. A filtered chunk is fetched and unpacked once for
+ * all samples that need it, or straight into the row if it belongs to one
+ * sample. Chunks that were never written have the fill value.
  */
 #include "format/chunked/plain.h"
 
@@ -39,7 +38,7 @@ void pen__plain_shape(const struct pen_format *f, uint32_t object, uint64_t k,
 
 /* ---- locate ---- */
 
-/* The cells of a sample follow one another, in the grid and in the map. */
+/* The cells of a sample are consecutive, in the grid and in the map. */
 static void locate_chunks(const struct pen_plain_view *v, uint64_t k,
 			  struct pen_unit *u)
 {
@@ -96,20 +95,20 @@ void pen__plain_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 /* ---- unpack and emit ---- */
 
 static int chunk_fail(const struct pen_format *f, const struct pen_unit *u,
-		      const char *what, struct pen_err *err)
+		      int kind, const char *what, struct pen_err *err)
 {
 	char name[256], where[336];
 
 	f->ix->name_of(f->ix, u->object, name, sizeof(name));
 	snprintf(where, sizeof(where), "%s:%s", name, f->field[u->field].name);
-	return pen__fail(err, PEN_EDATA, where, "%s", what);
+	return pen__fail(err, kind, where, "%s", what);
 }
 
 int pen__plain_unpack(const struct pen_format *f, const struct pen_unit *u,
 		      struct pen_span raw, void *out, struct pen_scratch *s,
 		      struct pen_err *err)
 {
-	/* a chunk may be an object of its own */
+	/* a chunk may be a separate object */
 	const struct pen_plain_view *v =
 		view_of(f, (uint32_t)(u->id >> 32), u->field);
 	const struct pen_chunk_job job = { .a = &v->a,
@@ -123,7 +122,11 @@ int pen__plain_unpack(const struct pen_format *f, const struct pen_unit *u,
 
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, f->ops->name, 0);
-	return rc < 0 ? chunk_fail(f, u, why, err) : 0;
+	if (rc >= 0)
+		return 0;
+	return chunk_fail(f, u,
+			  rc == PEN_ENOTSUP ? P_UNSUPPORTED_FEATURE : P_DAMAGED,
+			  why, err);
 }
 
 static void copy_items(const struct pen_plain_view *v, uint8_t *dst,
@@ -142,8 +145,8 @@ static void copy_items(const struct pen_plain_view *v, uint8_t *dst,
 }
 
 /*
- * What cell number `cell` of a sample holds of it, into its place in the row.
- * src: the chunk's bytes where the sample begins in it; NULL: fill value.
+ * Copies the part of a sample in its cell number `cell` to its place in the
+ * row. src: the bytes of the chunk where the sample starts; NULL: fill value.
  */
 static void copy_cell(const struct pen_plain_view *v, const int64_t *dims,
 		      uint32_t cell, const uint8_t *src, uint8_t *dst)
@@ -153,7 +156,7 @@ static void copy_cell(const struct pen_plain_view *v, const int64_t *dims,
 	uint64_t len[PEN_MAX_DIMS], at[PEN_MAX_DIMS] = { 0 };
 	uint64_t to[PEN_MAX_DIMS], from[PEN_MAX_DIMS];
 	uint64_t run = v->a.item, dn = run, sn = run, off = 0;
-	unsigned inner = n; /* axes from here on are one run */
+	unsigned inner = n; /* axes from here on are contiguous */
 	bool flat = !v->a.fortran;
 
 	for (unsigned i = n; i-- > a;) {
@@ -201,7 +204,7 @@ static void copy_cell(const struct pen_plain_view *v, const int64_t *dims,
 	}
 }
 
-/* The bytes of one chunk, unpacked if that is still to be done. */
+/* The bytes of one chunk, unpacked if necessary. */
 static int chunk_data(const struct pen_format *f, const struct pen_row *r,
 		      const struct pen_plain_view *v, uint32_t unit,
 		      const uint8_t **out, struct pen_err *err)
@@ -214,12 +217,16 @@ static int chunk_data(const struct pen_format *f, const struct pen_row *r,
 	*out = s.p;
 	if (v->a.filters.n && v->alone) {
 		if (r->scratch->size < room + v->a.chunk_bytes)
-			return chunk_fail(f, u, "no room to unpack", err);
+			return chunk_fail(f, u, P_DAMAGED,
+					  "the work buffer is too small to "
+					  "unpack a chunk",
+					  err);
 		*out = mem + room;
 		return pen__plain_unpack(f, u, s, mem + room, r->scratch, err);
 	}
 	if (s.n != v->a.chunk_bytes)
-		return chunk_fail(f, u, "the bytes read are not the chunk's",
+		return chunk_fail(f, u, P_DAMAGED,
+				  "the bytes read do not match the chunk size",
 				  err);
 	return 0;
 }
@@ -270,10 +277,10 @@ int pen__plain_emit(const struct pen_format *f, const struct pen_row *r,
 		if (r->dst_len[i] != v->row ||
 		    (v->a.layout == PEN_CHUNKED_FLAT && v->a.swap &&
 		     r->data[u].n != v->row))
-			return pen__object_fail(f, r->object, NULL,
-						"the bytes read are not the "
-						"sample's",
-						err);
+			return pen__object_fail(
+				f, P_DAMAGED, r->object, NULL,
+				"the bytes read do not match the sample size",
+				err);
 		if (v->a.layout == PEN_CHUNKED_EMPTY)
 			copy_items(v, r->dst[i], NULL, (size_t)v->row);
 		else if (v->a.layout == PEN_CHUNKED_KEPT)

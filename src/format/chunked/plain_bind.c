@@ -1,15 +1,15 @@
 /*
- * From index blobs to views: everything that depends on a file only is worked
- * out once, so that locate() is a division and a lookup. Chunk maps stay where
- * they are, in the blobs. Refuses samples that lie in more than 4096 chunks,
- * because every one of them is a read.
+ * From index blobs to views: everything that depends only on a file is computed
+ * once, so that locate() is a division and a lookup. Chunk maps stay in the
+ * blobs. Rejects samples of more than 4096 chunks, because each of them is a
+ * read.
  */
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "format/chunked/plain.h"
 
-/* While bind() goes through the objects. */
+/* State of bind() over the objects. */
 struct binder {
 	struct pen_format *f;
 	const struct pen_index *ix;
@@ -22,17 +22,18 @@ struct binder {
 
 static int damaged(const struct binder *b)
 {
-	return pen__fail(b->err, PEN_EDATA, b->f->ops->name,
-			 "damaged index entry");
+	return pen__fail(b->err, P_BAD_INDEX, b->f->ops->name,
+			 "the index entry is damaged");
 }
 
-static int misfit(const struct binder *b, const char *field, const char *why)
+static int misfit(const struct binder *b, int kind, const char *field,
+		  const char *why)
 {
 	char name[256], where[336];
 
 	pen__blob_name(b->ix, b->blob, name, sizeof(name));
 	snprintf(where, sizeof(where), "%s:%s", name, field);
-	return pen__fail(b->err, PEN_EDATA, where, "%s", why);
+	return pen__fail(b->err, kind, where, "%s", why);
 }
 
 /* ndim values each of shape, chunk and grid; NULL: no memory. */
@@ -67,14 +68,15 @@ static bool take_name(struct pen_bytes *b, char *name, size_t cap)
 	return true;
 }
 
-/* Shape and chunk into the pool, and the grid, which is made here. */
+/* Stores shape and chunk in the pool, and computes the grid. */
 static bool settle_chunks(struct pen_plain_view *v, int64_t *dims)
 {
 	const unsigned n = v->a.ndim;
 	const int64_t *shape = dims;
 	int64_t *chunk = dims + n, *grid = chunk + n;
 	uint64_t ncells = 1, ncross = 1;
-	bool same = !v->a.fortran; /* chunk and row, along a sample's axes */
+	bool same = !v->a.fortran; /* chunk and row match along the axes of a
+				      sample */
 
 	for (unsigned i = 0; i < n; i++) {
 		chunk[i] = (int64_t)pen__chunked_u64(v->a.dims, n + i);
@@ -137,7 +139,7 @@ static uint32_t units_of(const struct pen_plain_view *v)
 						 : 0;
 }
 
-/* What of a thread's working memory this field needs. */
+/* Working memory per thread that this field needs. */
 static size_t room_of(const struct pen_plain_view *v)
 {
 	if (v->a.layout != PEN_CHUNKED_GRID || !v->a.filters.n)
@@ -177,24 +179,24 @@ static int add_field(struct binder *b, struct pen_bytes *in, uint32_t i)
 	if (b->blob == p->first)
 		memcpy(fd->name, name, sizeof(name));
 	if (strcmp(fd->name, name) != 0)
-		return misfit(b, name,
-			      "others before it do not have this data "
-			      "set; name those to read with fields=");
+		return misfit(b, P_FILES_DISAGREE, name,
+			      "earlier files do not contain this data set; "
+			      "list the data sets to read with fields=");
 	if (v->ncross > PEN_PLAIN_UNITS)
-		return misfit(
-			b, name,
-			"a sample lies in more than 4096 "
-			"chunks; format.samples=first reads rows, or store it "
-			"in larger chunks");
+		return misfit(b, P_OVER_LIMIT, name,
+			      "a sample spans more than 4096 chunks; set "
+			      "format.samples=first to read rows, or store it "
+			      "in larger chunks");
 	if (!pen__chunked_number(&v->a, &b->nids))
-		return misfit(b, name, "has too many chunks");
+		return misfit(b, P_OVER_LIMIT, name,
+			      "the data set has too many chunks");
 	as = (struct pen_view){ .n = v->n,
 				.row = v->row,
 				.dtype = v->a.dtype,
 				.ndim = (uint8_t)(v->a.ndim - !v->whole) };
 	if (pen__field_widen(fd, &b->seen[i], &as,
 			     p->dims + v->dims + !v->whole, why, sizeof(why)))
-		return misfit(b, name, why);
+		return misfit(b, P_FILES_DISAGREE, name, why);
 	note_units(b, i, v);
 	return 0;
 }
@@ -207,12 +209,12 @@ static int add_object(struct binder *b)
 	unsigned n;
 	int rc = 0;
 
-	if (!s.n) /* an object that chunks are read from, and nothing else */
+	if (!s.n) /* an object that only contains chunks */
 		return 0;
 	if (pen__take_u8(&in) != PEN_PLAIN_BLOB)
-		return misfit(b, "*",
-			      "holds single cells, others before it plain "
-			      "arrays");
+		return misfit(b, P_FILES_DISAGREE, "*",
+			      "the file contains single cells, but earlier "
+			      "files contain plain arrays");
 	p->mode = pen__take_u8(&in);
 	p->version = pen__take_u8(&in);
 	n = pen__take_u8(&in);
@@ -221,10 +223,9 @@ static int add_object(struct binder *b)
 	    (p->mode != PEN_SAMPLES_FILE && p->mode != PEN_SAMPLES_FIRST))
 		return damaged(b);
 	if (n != b->f->nfields)
-		return misfit(b, "*",
-			      "does not have as many data sets as "
-			      "others before it; name those to read with "
-			      "fields=");
+		return misfit(b, P_FILES_DISAGREE, "*",
+			      "the number of data sets differs from earlier "
+			      "files; list the data sets to read with fields=");
 	b->nids = 0;
 	for (uint32_t i = 0; rc >= 0 && i < n; i++)
 		rc = add_field(b, &in, i);
@@ -241,11 +242,11 @@ static int settle_units(struct binder *b)
 		p->unit0[i] = n;
 		n += b->units[i];
 		if (n > PEN_PLAIN_UNITS)
-			return pen__fail(b->err, PEN_ENOTSUP, b->f->ops->name,
-					 "a sample lies in more than %d chunks "
-					 "of its %u data sets; name fewer with "
-					 "fields=",
-					 PEN_PLAIN_UNITS, f->nfields);
+			return pen__fail(
+				b->err, P_OVER_LIMIT, b->f->ops->name,
+				"a sample spans more than %d chunks of its %u "
+				"data sets; select fewer with fields=",
+				PEN_PLAIN_UNITS, f->nfields);
 	}
 	p->unit0[f->nfields] = n;
 	f->units_per_sample = n ? n : 1;
@@ -273,8 +274,8 @@ int pen__plain_bind(struct pen_format *f, const struct pen_index *ix,
 		if (ix->blob(ix, p->first).n)
 			break;
 	if (p->first == ix->nblobs)
-		return pen__fail(err, PEN_ENOTFOUND, f->ops->name,
-				 "no objects");
+		return pen__fail(err, P_NOT_FOUND, f->ops->name,
+				 "no objects found");
 	s = ix->blob(ix, p->first);
 	f->nfields = s.n > 3 ? s.p[3] : 0;
 	if (!f->nfields || f->nfields > PEN_MAX_FIELDS)

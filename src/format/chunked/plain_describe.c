@@ -1,4 +1,4 @@
-/* What inspect says of plain arrays: how they are stored, and what that costs.
+/* Output of inspect for plain arrays: how they are stored, and what that costs.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,29 +12,27 @@ static void advise(const struct pen_plain_view *v, const char *name,
 	char text[256];
 
 	if (v->a.layout == PEN_CHUNKED_EMPTY && v->n)
-		snprintf(text, sizeof(text),
-			 "%s was never written: all its "
-			 "samples are the fill value",
-			 name);
+		snprintf(
+			text, sizeof(text),
+			"%s was never written: all samples have the fill value",
+			name);
 	else if (v->a.layout != PEN_CHUNKED_GRID)
 		return;
 	else if (!v->alone && !v->in_rows && v->per > 1)
 		snprintf(text, sizeof(text),
-			 "a chunk of %s holds %u samples, "
-			 "%" PRIu64 " bytes: a random sample costs all of it; "
-			 "read with sampler=block, or store chunks of one "
-			 "sample",
+			 "a chunk of %s has %u samples (%" PRIu64
+			 " bytes), and a random sample reads all of it; use "
+			 "sampler=block, or store one sample per chunk",
 			 name, v->per, v->a.chunk_bytes);
 	else if (v->ncross > 4)
 		snprintf(text, sizeof(text),
-			 "a sample of %s lies in %u "
-			 "chunks, each a read of its own; store it in one",
+			 "a sample of %s spans %u chunks, each a separate "
+			 "read; store it in one chunk",
 			 name, v->ncross);
 	else if (!v->a.filters.n)
 		snprintf(text, sizeof(text),
-			 "%s is chunked but not "
-			 "compressed; contiguous data is read with fewer, "
-			 "larger reads",
+			 "%s is chunked but not compressed; contiguous data "
+			 "needs fewer, larger reads",
 			 name);
 	else
 		return;
@@ -50,10 +48,9 @@ void pen__plain_describe(const struct pen_format *f, struct pen_describe *d)
 
 	if (p->nleft_out) {
 		snprintf(text, sizeof(text),
-			 "%s left out, which %s not numeric, or not as long as "
-			 "the fields; fields= chooses others",
-			 pen__show_counted(p->nleft_out, "array").s,
-			 p->nleft_out == 1 ? "is" : "are");
+			 "%s excluded: not numeric, or not as long as the "
+			 "fields; select others with fields=",
+			 pen__show_counted(p->nleft_out, "array").s);
 		d->advice(d->arg, text);
 	}
 	for (uint32_t i = 0; i < f->nfields; i++) {
@@ -76,6 +73,7 @@ void pen__plain_describe(const struct pen_format *f, struct pen_describe *d)
 		}
 		advise(v, field, d);
 		if (v->a.swap)
-			d->advice(d->arg, "big-endian: swapped on every read");
+			d->advice(d->arg, "big-endian data is byte-swapped on "
+					  "every read");
 	}
 }

@@ -1,10 +1,10 @@
 /*
- * Which arrays of a file are fields, and what index() says of them. Without
- * fields= these are DLIO's records_0, records_1, ... and labels, or all numeric
- * arrays whose first axis is as long as the largest one's. Refuses guesses that
- * make no sense: numbers of a sparse matrix (Cell Ranger's among them), or of
- * one array among others of other lengths, as samples; and samples larger than
- * such a file can hold (a few bytes can declare any shape).
+ * Chooses the arrays of a file that are fields. Without fields= these are
+ * DLIO's records_0, records_1, ... and labels, or all numeric arrays whose
+ * first axis is as long as that of the largest one. Rejects unlikely guesses:
+ * single numbers as samples, of a sparse matrix (including Cell Ranger's) or of
+ * one array among others of different lengths; and samples larger than such a
+ * file can contain (a few bytes can declare any shape).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,11 +14,10 @@
 #include "format/chunked/plain.h"
 
 #define MOST_SAMPLES ((uint64_t)1 << 40)
-#define MOST_RATIO 1100
 
-/* ---- what there is ---- */
+/* ---- collecting arrays ---- */
 
-/* Names that say what a group is. */
+/* Names that identify the type of a group. */
 static const char *const telling[] = { "data",	   "indices", "indptr",
 				       "barcodes", "obs",     "var" };
 enum { SPARSE = 7, RANGER = 8, ANNDATA = 48 };
@@ -38,7 +37,7 @@ void pen__picker_judge(struct pen_picker *w)
 	w->any_sparse = true;
 	w->ranger = w->has & RANGER;
 	memcpy(w->sparse, w->path, sizeof(w->sparse));
-	if (*w->sparse) /* without the slash at its end */
+	if (*w->sparse) /* without the trailing slash */
 		w->sparse[strlen(w->sparse) - 1] = '\0';
 }
 
@@ -68,10 +67,10 @@ int pen__picker_add(struct pen_picker *w, uint64_t addr,
 	c->nbytes = pen_dtype_size(d->dtype);
 	for (uint32_t i = 0; i < d->ndim; i++)
 		if (__builtin_mul_overflow(c->nbytes, d->dim[i], &c->nbytes))
-			return pen__fail(err, PEN_EDATA, w->name,
-					 "damaged: the shape of %s is larger "
-					 "than anything",
-					 c->name);
+			return pen__fail(
+				err, P_DAMAGED, w->name,
+				"damaged: the size of '%s' overflows 64 bits",
+				c->name);
 	if (c->ndim)
 		c->dim0 = d->dim[0];
 	return 0;
@@ -87,14 +86,13 @@ static int check_names(const struct pen_picker *w, struct pen_err *err)
 {
 	if (!*w->too_long)
 		return 0;
-	return pen__fail(err, PEN_ENOTSUP, w->name,
-			 "the path of %s %.150s is longer than %zu "
-			 "bytes, so it is no field's name; choose others with "
-			 "fields=",
+	return pen__fail(err, P_OVER_LIMIT, w->name,
+			 "the path of %s '%.120s' is longer than %zu bytes and "
+			 "cannot be a field name; select others with fields=",
 			 w->src->noun, w->too_long, sizeof(w->c->name) - 1);
 }
 
-/* ---- a guess ---- */
+/* ---- guessing fields ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -124,8 +122,8 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Numbers one by one, of an array among others of other lengths: nobody's
- * samples. left: one of those, or NULL. */
+/* Rejects single numbers as samples if the array is one among others of
+ * different lengths. left: one of those, or NULL. */
 static int check_guess(const struct pen_picker *w,
 		       const struct pen_plain_pick *left, struct pen_err *err)
 {
@@ -134,16 +132,16 @@ static int check_guess(const struct pen_picker *w,
 			return 0;
 	if (!left || !w->n)
 		return 0;
-	return pen__fail(err, PEN_ENOTSUP, w->name,
-			 "by guess a sample would be one number of %.64s, "
-			 "which holds %" PRIu64 ", but %.64s holds %" PRIu64
-			 ": choose with fields=%.64s, or format.samples=file "
-			 "for the whole file as a sample",
+	return pen__fail(err, P_UNSUPPORTED_FEATURE, w->name,
+			 "by default a sample would be one of the numbers of "
+			 "'%.64s' (%" PRIu64 "), but '%.64s' has %" PRIu64
+			 "; set fields=%.64s, or format.samples=file to read "
+			 "the file as one sample",
 			 w->c[0].name, w->c[0].dim0, left->name, left->dim0,
 			 w->c[0].name);
 }
 
-/* Keeps those that are fields together. */
+/* Keeps the arrays that form the fields. */
 static int keep_fields(struct pen_picker *w, struct pen_err *err)
 {
 	struct pen_plain_pick left = { 0 };
@@ -181,31 +179,33 @@ static int keep_fields(struct pen_picker *w, struct pen_err *err)
 	w->n = n;
 	if (dlio)
 		qsort(w->c, w->n, sizeof(*w->c), by_number);
-	/* a single number is a setting rather than data */
+	/* a single number is more likely a setting than data */
 	return check_guess(w, !dlio && left.dim0 > 1 ? &left : NULL, err);
 }
 
-/* Its parts are numbers, places and offsets: no list of samples. */
+/* A sparse matrix consists of values, indices and offsets, which are not
+ * samples. */
 static int refuse_sparse(const struct pen_picker *w, struct pen_err *err)
 {
 	const char *name = *w->sparse ? w->sparse : "/";
 
 	if (w->ranger)
-		return pen__fail(err, PEN_ENOTSUP, w->name,
-				 "is a matrix of 10x Genomics Cell Ranger "
-				 "(group %.64s), which is not read: write it "
-				 "as h5ad with scanpy: read_10x_h5(this)"
-				 ".write(that)",
-				 name);
+		return pen__fail(
+			err, P_UNSUPPORTED_FEATURE, w->name,
+			"the matrix of 10x Genomics Cell Ranger (group "
+			"'%.64s') is not supported; convert it to h5ad with "
+			"scanpy: read_10x_h5(this).write(that)",
+			name);
 	if (w->anndata)
-		return pen__fail(err, PEN_ENOTSUP, w->name,
-				 "is AnnData: read its cells with format=h5ad");
-	return pen__fail(err, PEN_ENOTSUP, w->name,
-			 "group %.64s is a sparse matrix (data, indices, "
-			 "indptr), whose numbers are no samples: choose %ss "
-			 "with fields=, or format.samples=file for the "
-			 "whole file as a sample",
-			 name, w->src->noun);
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, w->name,
+				 "the file is AnnData; set format=h5ad to read "
+				 "its cells");
+	return pen__fail(
+		err, P_UNSUPPORTED_FEATURE, w->name,
+		"group '%.64s' is a sparse matrix (data, indices, indptr), "
+		"whose numbers are not samples; select %ss with fields=, or "
+		"set format.samples=file to read the file as one sample",
+		name, w->src->noun);
 }
 
 static int pick_all(struct pen_picker *w, struct pen_err *err)
@@ -222,21 +222,20 @@ static int pick_all(struct pen_picker *w, struct pen_err *err)
 	if (rc < 0)
 		return rc;
 	if (!w->n)
-		return pen__fail(err, PEN_ENOTSUP, w->name,
-				 "has no numeric %s %s(%u of other "
-				 "kinds)",
-				 w->src->noun,
-				 w->whole ? "" : "with an axis of samples ",
-				 w->nleft_out);
+		return pen__fail(
+			err, P_UNSUPPORTED_TYPE, w->name,
+			"the file has no numeric %s %s(%u of other types)",
+			w->src->noun, w->whole ? "" : "with a sample axis ",
+			w->nleft_out);
 	if (w->n > PEN_MAX_FIELDS)
-		return pen__fail(err, PEN_ENOTSUP, w->name,
-				 "has %zu %ss, more than %d; name some "
-				 "with fields=",
+		return pen__fail(err, P_OVER_LIMIT, w->name,
+				 "the file has %zu %ss, more than %d; list the "
+				 "ones to read with fields=",
 				 w->n, w->src->noun, PEN_MAX_FIELDS);
 	return 0;
 }
 
-/* ---- a list ---- */
+/* ---- fields= ---- */
 
 static int pick_named(struct pen_picker *w, const char *list,
 		      struct pen_err *err)
@@ -248,32 +247,31 @@ static int pick_named(struct pen_picker *w, const char *list,
 		const size_t len = strcspn(list + skip, ",");
 
 		if (!len || len >= sizeof(w->path) || w->n == PEN_MAX_FIELDS)
-			return pen__fail(err, PEN_EINVAL, "fields",
-					 "at most %d paths, separated by "
-					 "commas, none empty",
+			return pen__fail(err, P_BAD_VALUE, "fields",
+					 "specify at most %d paths separated "
+					 "by commas, none of them empty",
 					 PEN_MAX_FIELDS);
 		memcpy(w->path, list + skip, len);
 		w->path[len] = '\0';
 		for (size_t i = 0; i < w->n; i++)
 			if (strcmp(w->c[i].name, w->path) == 0)
-				return pen__fail(err, PEN_EINVAL, "fields",
-						 "%s is there twice", w->path);
+				return pen__fail(err, P_BAD_VALUE, "fields",
+						 "'%s' is listed twice",
+						 w->path);
 		rc = w->src->named(w, err);
 		list = list[skip + len] ? list + skip + len + 1 : NULL;
 	}
 	return rc < 0 ? rc : check_names(w, err);
 }
 
-/* ---- all of a file ---- */
+/* ---- indexing a file ---- */
 
-/* Samples that all fields have, of a size that is plausible. */
+/* The number of samples, which must be the same for all fields and have a
+ * plausible size. */
 static int count(struct pen_picker *w, uint64_t *out, struct pen_err *err)
 {
 	const uint64_t size = w->size;
-	const uint64_t most =
-		((uint64_t)1 << 20) + (size < UINT64_MAX / 2 / MOST_RATIO
-					       ? size * MOST_RATIO
-					       : UINT64_MAX / 2);
+	const uint64_t most = pen__chunked_most(size);
 	uint64_t rows = 0, bytes = 0;
 
 	*out = w->whole ? 1 : w->c[0].dim0;
@@ -282,25 +280,26 @@ static int count(struct pen_picker *w, uint64_t *out, struct pen_err *err)
 		uint64_t row;
 
 		if (!w->whole && (!c->ndim || c->dim0 != *out))
-			return pen__fail(err, PEN_EDATA, w->name,
-					 "%s holds %" PRIu64 " samples, but %s "
-					 "holds %" PRIu64 "; name %ss of "
-					 "one length with fields=",
-					 c->name, c->ndim ? c->dim0 : 0,
-					 w->c[0].name, *out, w->src->noun);
+			return pen__fail(
+				err, P_FILES_DISAGREE, w->name,
+				"'%s' has %" PRIu64
+				" samples, but '%s' has %" PRIu64
+				"; select %ss of one length with fields=",
+				c->name, c->ndim ? c->dim0 : 0, w->c[0].name,
+				*out, w->src->noun);
 		row = w->whole || !c->dim0 ? c->nbytes : c->nbytes / c->dim0;
 		bytes |= c->nbytes;
 		if (row > most || (rows += row) > most)
-			return pen__fail(err, PEN_EDATA, w->name,
-					 "%s declares samples of %" PRIu64
+			return pen__fail(err, P_DAMAGED, w->name,
+					 "'%s' declares samples of %" PRIu64
 					 " bytes, which a file of %" PRIu64
-					 " bytes cannot hold",
+					 " bytes cannot contain",
 					 c->name, row, size);
 	}
 	if (*out > MOST_SAMPLES || (*out && !bytes && !w->whole))
-		return pen__fail(err, PEN_EDATA, w->name,
-				 "declares %" PRIu64 " samples, which such a "
-				 "file cannot hold",
+		return pen__fail(err, P_DAMAGED, w->name,
+				 "the file declares %" PRIu64
+				 " samples, more than it can contain",
 				 *out);
 	return 0;
 }

@@ -1,8 +1,7 @@
 /*
- * A chunk's bytes to numbers: filters undone, a block of Blosc's, or what the
- * packed layout made of rows; an archive's checksum on the way, and numbers
- * kept narrow where that is asked for. The one place that knows what ids of
- * filters mean.
+ * From the bytes of a chunk to numbers: undoes filters, decodes a Blosc block
+ * or the packed layout, verifies the checksum of an archive, and narrows
+ * numbers if requested. The only place that interprets filter IDs.
  */
 #include <stdio.h>
 
@@ -53,7 +52,7 @@ static int unpack_rows(const struct pen_chunk_job *c, const char **why)
 					    .to = c->out,
 					    .rows = c->rows };
 
-	*why = "its chunks are stored in a way that is not known";
+	*why = "the encoding of the chunks is unknown";
 	if (n > UINT32_MAX)
 		return PEN_EDATA;
 	if (a->filters.f[0].id == PEN_CHUNKED_NUMBERS &&
@@ -78,7 +77,7 @@ static int unpack(const struct pen_chunk_job *c, const char **why)
 		.scratch = c->scratch,
 	};
 
-	*why = "no room to unpack";
+	*why = "the work buffer is too small to unpack a chunk";
 	if (c->scratch->size < pen__chunked_room(a))
 		return PEN_EDATA;
 	if (is_block(a))
@@ -88,9 +87,9 @@ static int unpack(const struct pen_chunk_job *c, const char **why)
 	return pen__filters_run(&run, c->raw, c->out, c->size, why);
 }
 
-/* The archive's sum of a chunk is that of its bytes, before they were
- * deflated by the archive: of these there is only the end, when no other step
- * came before. */
+/* The checksum of an archive covers a chunk before the archive deflated it.
+ * These bytes exist only after unpacking, and only if no other filter was
+ * applied. */
 static bool is_whole(const struct pen_chunk_job *c, bool after)
 {
 	const struct pen_chunked *a = c->a;
@@ -113,12 +112,12 @@ int pen__chunked_unpack(const struct pen_chunk_job *c, const char **why)
 {
 	int rc;
 
-	*why = "damaged: its checksum in the archive differs";
+	*why = "damaged: the checksum in the archive differs";
 	if (!is_whole(c, false))
 		return PEN_EDATA;
 	rc = unpack(c, why);
 	if (rc >= 0 && !is_whole(c, true)) {
-		*why = "damaged: its checksum in the archive differs";
+		*why = "damaged: the checksum in the archive differs";
 		return PEN_EDATA;
 	}
 	if (!rc && c->narrow)

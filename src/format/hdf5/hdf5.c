@@ -1,7 +1,7 @@
 /*
- * HDF5: data sets are fields, the first axis counts samples. libhdf5 is not
- * involved: see hdf5.h for the reader and what it refuses, and plain.h for
- * what a sample is.
+ * HDF5: data sets are fields, the first axis counts samples. Reading does not
+ * use libhdf5: see hdf5.h for the reader and its limits, and plain.h for
+ * samples.
  */
 #include <stdio.h>
 
@@ -14,45 +14,45 @@ static const struct pen_opt hdf5_opts[] = {
 	{ .name = "chunk",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct pen_h5_format, chunk),
-	  .help = "writing: chunk shape with the axis of samples, 1x64x64; "
-		  "contiguous when empty" },
+	  .help = "writing: chunk shape with the sample axis, such as 1x64x64 "
+		  "(default: contiguous)" },
 	{ .name = "maxshape",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct pen_h5_format, maxshape),
-	  .help = "writing: how far the axes after that of samples may grow, "
-		  "64x64; not beyond their lengths when empty" },
+	  .help = "writing: maximum shape after the sample axis, such as 64x64 "
+		  "(default: fixed)" },
 	{ .name = "compression",
 	  .type = PEN_OPT_ENUM,
 	  .off = offsetof(struct pen_h5_format, compression),
 	  .dflt = "none",
-	  .help = "writing: how chunks are compressed",
+	  .help = "writing: compression of chunks",
 	  .choices = compressions },
 	{ .name = "level",
 	  .type = PEN_OPT_INT,
 	  .off = offsetof(struct pen_h5_format, level),
 	  .dflt = "4",
-	  .help = "writing: how hard gzip tries",
+	  .help = "writing: gzip level (9: smallest)",
 	  .min = 0,
 	  .max = 9 },
 	{ .name = "shuffle",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct pen_h5_format, shuffle),
 	  .dflt = "false",
-	  .help = "writing: shuffle bytes before compressing" },
+	  .help = "writing: shuffle bytes before compression" },
 	{ .name = "num_dset",
 	  .type = PEN_OPT_INT,
 	  .off = offsetof(struct pen_h5_format, num_dset),
 	  .dflt = "1",
-	  .help = "writing: cut the first field's samples into records_0, "
-		  "records_1, ... along their first axis",
+	  .help = "writing: number of data sets records_0, records_1, ... to "
+		  "split samples into (along their first axis)",
 	  .min = 1,
 	  .max = PEN_MAX_FIELDS - 1 },
 	{ .name = "labels",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct pen_h5_format, labels),
 	  .dflt = "true",
-	  .help = "writing: add labels (int64 zeros), as DLIO does, when there "
-		  "is one field" },
+	  .help = "writing: add labels (int64 zeros) as DLIO does if there is "
+		  "one field" },
 	{ .name = NULL },
 };
 
@@ -70,7 +70,8 @@ static const char *const hdf5_suffixes[] = { ".h5", ".hdf5", ".he5", NULL };
 
 const struct pen_format_ops pen__format_hdf5 = {
 	.name = "hdf5",
-	.help = "HDF5 file: data sets are fields, their first axis samples",
+	.help = "HDF5 file: data sets are fields, their first axis counts "
+		"samples",
 	.suffixes = hdf5_suffixes,
 	.opts = hdf5_opts,
 	.priv_size = sizeof(struct pen_h5_format),

@@ -1,16 +1,16 @@
 /*
- * A reader of HDF5's file structures: groups, attributes, types, and where a
- * data set's bytes lie. It is not tied to the format `hdf5`: whoever has a
- * pen_peek can use it.
+ * A reader of HDF5's file structures: groups, attributes, types, and the
+ * location of the bytes of a data set. It is independent of the format `hdf5`;
+ * it only needs a pen_peek.
  *
- * All addresses here are offsets in the object, as its bytes are read; the
- * file's own base address (a user block) is added when they are taken out of
- * a structure. PEN_H5_NOWHERE is HDF5's "undefined address".
+ * All addresses here are offsets in the object; the base address of the file (a
+ * user block) is added when they are read from a structure. PEN_H5_NOWHERE is
+ * HDF5's "undefined address".
  *
- * Input is hostile. Every structure is loaded whole, after its size has been
- * checked against the object's, and read with a cursor; the sum of all that is
- * loaded is bounded by the object's size, so that cycles and trees that share
- * nodes end in an error instead of in time or memory.
+ * Input is untrusted. Every structure is loaded entirely, after its size has
+ * been checked against the object's, and parsed with a cursor. The total of all
+ * loads is bounded by the size of the object, so that cycles and shared nodes
+ * end in an error instead of using unbounded time or memory.
  */
 #ifndef PEN_FORMAT_HDF5_HDF5_H
 #define PEN_FORMAT_HDF5_HDF5_H
@@ -33,7 +33,7 @@ enum pen_h5_class {
 	PEN_H5_INT = 0,
 	PEN_H5_FLOAT = 1,
 	PEN_H5_TIME = 2,
-	PEN_H5_STRING = 3, /* of fixed length */
+	PEN_H5_STRING = 3, /* fixed-length */
 	PEN_H5_BITS = 4,
 	PEN_H5_OPAQUE = 5,
 	PEN_H5_COMPOUND = 6,
@@ -46,23 +46,24 @@ enum pen_h5_class {
 struct pen_h5_type {
 	enum pen_h5_class cls;
 	uint32_t size; /* bytes of one element in the file */
-	int dtype;     /* enum pen_dtype, or -1: no field can have it */
+	int dtype;     /* enum pen_dtype, or -1: not valid for a field */
 	bool swap;     /* big-endian */
 	bool vlen_string;
-	bool utf8;	   /* strings */
-	uint8_t pad;	   /* fixed strings: 0 NUL-terminated, 1 NUL, 2 space */
-	uint32_t nmembers; /* compound, enum */
-	struct pen_span raw; /* as encoded; lives as long as what it is of */
+	bool utf8;   /* strings */
+	uint8_t pad; /* fixed-length strings: 0 NUL-terminated, 1 NUL-padded, 2
+			space-padded */
+	uint32_t nmembers;   /* compound, enum */
+	struct pen_span raw; /* as encoded; valid as long as its message */
 };
 
-/* What a message says of a type that no field can have: "a compound". */
+/* Description of a type that a field cannot have, for messages. */
 const char *pen__h5_type_name(const struct pen_h5_type *);
-/* n bytes of numbers into this machine's order, if they are in the other. */
+/* Converts n bytes of numbers to native byte order. */
 void pen__h5_swap(const struct pen_h5_type *, uint8_t *p, size_t n);
 /* Member i of a compound or an enumeration; *at: its offset, or value. */
 bool pen__h5_member(const struct pen_h5_type *, uint32_t i, const char **name,
 		    struct pen_h5_type *, uint64_t *at);
-/* What an array or a variable-length type is made of. */
+/* The base type of an array or variable-length type. */
 bool pen__h5_base(const struct pen_h5_type *, struct pen_h5_type *);
 
 struct pen_h5_space {
@@ -71,7 +72,7 @@ struct pen_h5_space {
 	uint64_t dim[PEN_MAX_DIMS];
 	uint64_t max[PEN_MAX_DIMS]; /* UINT64_MAX: unlimited */
 };
-/* How many elements; false on overflow. */
+/* Number of elements; false on overflow. */
 bool pen__h5_count(const struct pen_h5_space *, uint64_t *out);
 
 /* ---- object headers ---- */
@@ -103,7 +104,7 @@ enum pen_h5_msg_type {
 struct pen_h5_head {
 	struct pen_h5_msg *msg;
 	size_t n, cap;
-	struct pen_buf block[32]; /* the memory messages lie in */
+	struct pen_buf block[32]; /* memory of the messages */
 	uint32_t nblocks;
 };
 
@@ -118,15 +119,15 @@ bool pen__h5_is_dataset(const struct pen_h5_head *);
 /* ---- groups ---- */
 
 struct pen_h5_link {
-	const char *name;   /* NUL-terminated; until the callback returns */
+	const char *name;   /* NUL-terminated; valid during the callback */
 	uint64_t addr;	    /* hard: the object's header */
 	const char *target; /* soft: its path; NULL otherwise */
-	bool external;	    /* into another file, which is never opened */
+	bool external;	    /* to another file, which is never opened */
 };
-/* Return 0 to go on, 1 to stop, or an error. */
+/* Returns 0 to continue, 1 to stop, or an error. */
 typedef int pen_h5_link_fn(void *arg, const struct pen_h5_link *,
 			   struct pen_err *);
-/* All links of a group, until the callback stops: 0 or an error. */
+/* Visits the links of a group until the callback stops: 0 or an error. */
 int pen__h5_links(struct pen_h5 *, uint64_t group, pen_h5_link_fn *, void *arg,
 		  struct pen_err *);
 /* The object at a path, from the root; soft links are followed. */
@@ -146,14 +147,14 @@ typedef int pen_h5_attr_fn(void *arg, const struct pen_h5_attr *,
 int pen__h5_attrs(struct pen_h5 *, const struct pen_h5_head *, pen_h5_attr_fn *,
 		  void *arg, struct pen_err *);
 /*
- * Element i of string data (fixed or variable length) into out, which is
- * appended to, without a NUL. data is all elements, as in the file.
+ * Appends element i of string data (fixed or variable length) to out, without a
+ * NUL. data contains all elements as stored.
  */
 int pen__h5_string(struct pen_h5 *, const struct pen_h5_type *,
 		   struct pen_span data, uint64_t i, struct pen_buf *out,
 		   struct pen_err *);
 
-/* The object that the first element, an object reference, refers to. */
+/* The object that the first element, an object reference, points to. */
 uint64_t pen__h5_referred(const struct pen_h5 *, const struct pen_h5_type *,
 			  struct pen_span data);
 
@@ -176,9 +177,9 @@ struct pen_h5_data {
 	struct pen_h5_type type;
 	enum pen_h5_layout layout;
 	uint64_t addr;	 /* of the bytes, or of the chunk index */
-	uint64_t nbytes; /* compact, contiguous: stored */
-	/* compact, and the metadata cache image has it: the data; what lies at
-	 * addr is older. Until close. */
+	uint64_t nbytes; /* compact, contiguous: stored bytes */
+	/* compact data in the metadata cache image, which is newer than the
+	 * bytes at addr. Valid until close. */
 	struct pen_span kept;
 	/* chunked */
 	enum pen_h5_index index;
@@ -187,27 +188,28 @@ struct pen_h5_data {
 	bool edge_plain;      /* partial chunks are not filtered */
 	uint64_t single_size; /* single chunk with filters */
 	uint32_t single_mask;
-	struct pen_filters filters; /* known or not */
+	struct pen_filters filters; /* supported or not */
 	bool has_fill;
-	uint8_t fill[PEN_CHUNKED_FILL]; /* one element, in the file's order */
+	uint8_t fill[PEN_CHUNKED_FILL]; /* one element, in the byte order of the
+					   file */
 };
 
 int pen__h5_data_open(struct pen_h5 *, uint64_t addr, struct pen_h5_data *,
 		      const char *where, struct pen_err *);
 void pen__h5_data_close(struct pen_h5_data *);
 /*
- * All of a list (one axis, or a single value), unpacked, numbers in this
- * machine's byte order; *out is the caller's to fini. For what is small beside
- * the data.
+ * Reads an entire list (one axis, or a single value), unpacked and in native
+ * byte order; *out is the caller's to fini. For data that is small compared to
+ * the samples.
  */
 int pen__h5_read(struct pen_h5 *, const struct pen_h5_data *,
 		 struct pen_buf *out, const char *where, struct pen_err *);
 
-/* Which of its chunks are stored, none of which overlap, and all of which
- * filters that are known can undo. */
+/* Lists the stored chunks. They do not overlap, and all filters are supported.
+ */
 int pen__h5_chunks(struct pen_h5 *, const struct pen_h5_data *,
 		   struct pen_chunks *, const char *where, struct pen_err *);
-/* The array as a blob has it; of a chunked one cs is what there is. */
+/* The array as encoded in a blob; cs: the chunks of a chunked one. */
 void pen__h5_put(const struct pen_h5_data *, const struct pen_chunks *cs,
 		 struct pen_chunked_put *);
 

@@ -1,9 +1,9 @@
 /*
  * Chunk indexes that are arrays: fixed arrays, for shapes that cannot grow, and
- * extensible arrays, for those that can along one axis. Both hold an element
- * per chunk (address, and with filters size and mask), in blocks that, when
- * large, are cut into pages of which some may never have been written. Every
- * block's checksum is verified.
+ * extensible arrays, for shapes that can grow along one axis. Both have an
+ * element per chunk (address; with filters also size and mask) in blocks. Large
+ * blocks are divided into pages; pages may be missing if they were never
+ * written. The checksum of every block is verified.
  */
 #include "format/hdf5/hdf5_int.h"
 
@@ -23,7 +23,7 @@ static int bad(const struct array *a, const char *what)
 	return pen__h5_bad(a->w->h, a->w->err, what);
 }
 
-/* n elements, the first of which is number `at`. */
+/* n elements, starting with number `at`. */
 static int take_elements(struct array *a, struct pen_bytes *b, uint64_t at,
 			 uint64_t n)
 {
@@ -41,7 +41,7 @@ static int take_elements(struct array *a, struct pen_bytes *b, uint64_t at,
 			mask = pen__take_u32(b);
 		}
 		if (b->bad)
-			return bad(a, "its chunk index is cut off");
+			return bad(a, "the chunk index is truncated");
 		rc = pen__h5_chunk_put(a->w, at + i, addr, size, mask);
 	}
 	return rc;
@@ -79,8 +79,8 @@ static int take_page(struct array *a, uint64_t addr, uint64_t at, uint64_t n)
 }
 
 /*
- * The pages of a block whose prefix ends at addr: those of n elements, from
- * number `at`, that `init` (from bit `first` on) says were written.
+ * The pages of a block whose prefix ends at addr, for n elements from number
+ * `at` on: those that `init` (from bit `first` on) marks as written.
  */
 static int take_pages(struct array *a, uint64_t addr, uint64_t at, uint64_t n,
 		      const uint8_t *init, uint64_t first)
@@ -145,13 +145,13 @@ int pen__h5_fixed_array(struct pen_h5_walk *w)
 	pen__buf_fini(&buf);
 	if (b.bad || !check_element(&a, client) || a.page_bits > 32 ||
 	    n != w->ncells || n > w->h->pk->size * 8)
-		return bad(&a, "its fixed array of chunks");
+		return bad(&a, "the fixed array of the chunk index is invalid");
 	return addr == PEN_H5_NOWHERE ? 0 : fixed_block(&a, addr, n);
 }
 
 /* ---- extensible ---- */
 
-/* Super block s: how many data blocks, of how many elements each. */
+/* Super block s: number of data blocks, and of elements in each. */
 static uint64_t nblocks_of(unsigned s)
 {
 	return (uint64_t)1 << (s / 2);
@@ -180,7 +180,7 @@ static int data_block(struct array *a, uint64_t addr, uint64_t at, uint64_t n,
 		return rc;
 	pen__take(&b, 2u + h->so + a->off_size);
 	if (paged && !init)
-		rc = bad(a, "a block of its chunk index has pages");
+		rc = bad(a, "a block of the chunk index has unexpected pages");
 	else if (paged)
 		rc = take_pages(a, addr + head + 4, at, n, init, first);
 	else
@@ -203,10 +203,11 @@ static int super_block(struct array *a, uint64_t addr, unsigned s, uint64_t at)
 
 	if (addr == PEN_H5_NOWHERE)
 		return 0;
-	/* it is there because of a data block in it, which the file holds */
+	/* a super block exists only if the file has one of its data blocks */
 	if (nblocks > h->pk->size || n > h->pk->size)
-		return bad(a, "a block of its chunk index lies outside the "
-			      "file");
+		return pen__h5_cut(
+			h, a->w->err,
+			"a block of the chunk index is outside the file");
 	rc = pen__h5_load_as(
 		h, addr, 6 + h->so + a->off_size + nbits + nblocks * h->so + 4,
 		"EASB", true, &buf, &b, a->w->err);
@@ -234,7 +235,9 @@ static int index_block(struct array *a, uint64_t addr)
 	int rc;
 
 	if (direct > nsuper)
-		return bad(a, "its extensible array of chunks");
+		return bad(
+			a,
+			"the extensible array of the chunk index is invalid");
 	rc = pen__h5_load_as(h, addr,
 			     6 + h->so + a->first * a->element +
 				     (ndata + nsuper - direct) * h->so + 4,
@@ -281,7 +284,7 @@ int pen__h5_extensible_array(struct pen_h5_walk *w)
 	a.pointers = pen__take_u8(&b);
 	a.page_bits = pen__take_u8(&b);
 	pen__take(&b, 4u * w->h->sl);
-	a.end = pen__h5_len(w->h, &b); /* one past the last that is set */
+	a.end = pen__h5_len(w->h, &b); /* one past the last element set */
 	pen__take(&b, w->h->sl);
 	addr = pen__h5_addr(w->h, &b);
 	pen__buf_fini(&buf);
@@ -290,6 +293,8 @@ int pen__h5_extensible_array(struct pen_h5_walk *w)
 	    (a.least & (a.least - 1)) || !a.pointers ||
 	    (a.pointers & (a.pointers - 1)) || a.page_bits > 32 ||
 	    pen__h5_log2(a.least) > a.bits)
-		return bad(&a, "its extensible array of chunks");
+		return bad(
+			&a,
+			"the extensible array of the chunk index is invalid");
 	return addr == PEN_H5_NOWHERE ? 0 : index_block(&a, addr);
 }

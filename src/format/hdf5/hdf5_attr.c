@@ -1,7 +1,7 @@
 /*
- * Attributes, in the header or in a fractal heap, and strings, which when of
- * variable length lie in global heaps. Any of them, and their types and shapes,
- * may be in the file's table of shared messages.
+ * Attributes, in the header or in a fractal heap, and strings, which are in
+ * global heaps if they have variable length. Any of them, and their types and
+ * shapes, may be in the shared message table of the file.
  */
 #include "format/hdf5/hdf5_int.h"
 
@@ -23,7 +23,7 @@ static uint64_t padded(unsigned n, bool pad)
 	return pad ? ((uint64_t)n + 7) / 8 * 8 : n;
 }
 
-/* A part of the message, which may be shared; hd holds it then. */
+/* A part of the message; if it is shared, hd keeps it. */
 static int take_part(struct lister *l, struct pen_h5_msg m,
 		     struct pen_h5_head *hd, struct pen_bytes *b)
 {
@@ -35,14 +35,14 @@ static int take_part(struct lister *l, struct pen_h5_msg m,
 	return rc;
 }
 
-static int give(struct lister *l, struct pen_h5_attr *a, struct pen_bytes *b)
+static int deliver(struct lister *l, struct pen_h5_attr *a, struct pen_bytes *b)
 {
 	uint64_t n, bytes;
 
 	if (!pen__h5_count(&a->space, &n) ||
 	    __builtin_mul_overflow(n, a->type.size, &bytes) ||
 	    bytes > pen__bytes_left(b))
-		return pen__h5_bad(l->h, l->err, "an attribute is cut off");
+		return pen__h5_bad(l->h, l->err, "an attribute is truncated");
 	a->data = (struct pen_span){ pen__take(b, bytes), (size_t)bytes };
 	return l->fn(l->arg, a, l->err);
 }
@@ -67,19 +67,21 @@ static int take_attr(struct lister *l, struct pen_span s)
 	space.p = pen__take(&b, padded(nspace, version == 1));
 	if (b.bad || version < 1 || version > 3 || !nname ||
 	    !memchr(name, 0, nname))
-		return pen__h5_bad(l->h, l->err, "an attribute");
+		return pen__h5_bad(l->h, l->err, "an attribute is invalid");
 	a.name = (const char *)name;
 	type.flags = version > 1 && (flags & TYPE_SHARED) ? 2 : 0;
 	space.flags = version > 1 && (flags & SPACE_SHARED) ? 2 : 0;
 	rc = take_part(l, space, &of_space, &part);
 	if (rc >= 0 && !pen__h5_take_space(l->h, &part, &a.space))
-		rc = pen__h5_bad(l->h, l->err, "the shape of an attribute");
+		rc = pen__h5_bad(l->h, l->err,
+				 "the shape of an attribute is invalid");
 	if (rc >= 0)
 		rc = take_part(l, type, &of_type, &part);
 	if (rc >= 0 && !pen__h5_take_type(&part, &a.type))
-		rc = pen__h5_bad(l->h, l->err, "the type of an attribute");
+		rc = pen__h5_bad(l->h, l->err,
+				 "the type of an attribute is invalid");
 	if (rc >= 0)
-		rc = give(l, &a, &b);
+		rc = deliver(l, &a, &b);
 	pen__h5_head_close(&of_space);
 	pen__h5_head_close(&of_type);
 	return rc;
@@ -94,11 +96,11 @@ static int dense_attr(void *arg, struct pen_bytes *rec, struct pen_err *err)
 	int rc;
 
 	if (!id)
-		return pen__h5_bad(l->h, err, "a record of attributes");
+		return pen__h5_bad(l->h, err, "an attribute record is invalid");
 	if (!(pen__take_u8(rec) & 2)) {
 		rc = pen__h5_heap_get(l->h, &l->heap, id, &mem, &s, err);
 	} else if (l->heap.id_len != PEN_H5_SHARED_ID) {
-		rc = pen__h5_bad(l->h, err, "a record of attributes");
+		rc = pen__h5_bad(l->h, err, "an attribute record is invalid");
 	} else {
 		rc = pen__h5_shared_get(l->h, PEN_H5_MSG_ATTR, id, &mem, err);
 		s = (struct pen_span){ mem.p, mem.n };
@@ -120,7 +122,8 @@ static int dense_attrs(struct lister *l, const struct pen_h5_msg *m)
 	heap = pen__h5_addr(l->h, &b);
 	tree = pen__h5_addr(l->h, &b);
 	if (b.bad || version)
-		return pen__h5_bad(l->h, l->err, "attribute information");
+		return pen__h5_bad(l->h, l->err,
+				   "the attribute information is invalid");
 	if (heap == PEN_H5_NOWHERE)
 		return 0;
 	rc = pen__h5_heap_open(l->h, heap, &l->heap, l->err);
@@ -158,7 +161,7 @@ int pen__h5_attrs(struct pen_h5 *h, const struct pen_h5_head *hd,
 	return rc > 0 ? 0 : rc;
 }
 
-/* Makes the global heap at addr the one at hand. */
+/* Makes the global heap at addr the current one. */
 static int load_heap(struct pen_h5 *h, uint64_t addr, struct pen_err *err)
 {
 	struct pen_buf buf;
@@ -184,9 +187,9 @@ static int load_heap(struct pen_h5 *h, uint64_t addr, struct pen_err *err)
 }
 
 /*
- * Object `want` of the heap at hand, from pos (its first object's when 0) on.
- * Objects are in no order, but those written together follow one another, so
- * that a search goes on where the last one ended.
+ * Searches the current heap for object `want`, from pos on (0: from the first
+ * object). Objects are unordered, but those written together are adjacent, so a
+ * search continues where the last one ended.
  */
 static struct pen_span search(struct pen_h5 *h, uint32_t want, size_t pos)
 {
@@ -206,7 +209,7 @@ static struct pen_span search(struct pen_h5 *h, uint32_t want, size_t pos)
 		if (!i || n > pen__bytes_left(&b))
 			break; /* 0 is the free space at the end */
 		p = pen__take(&b, n);
-		n = (8 - n % 8) % 8; /* padding, of which the end has none */
+		n = (8 - n % 8) % 8; /* padding, except at the end */
 		if (n > pen__bytes_left(&b))
 			n = pen__bytes_left(&b);
 		pen__take(&b, n);
@@ -216,7 +219,7 @@ static struct pen_span search(struct pen_h5 *h, uint32_t want, size_t pos)
 			break;
 		}
 	}
-	/* looking is work, too */
+	/* searching also counts against the budget */
 	work = (uint64_t)(b.p - h->strings.p) - from;
 	h->budget -= work < h->budget ? work : h->budget;
 	return found;
@@ -232,7 +235,7 @@ static int vlen_string(struct pen_h5 *h, struct pen_bytes *ref,
 	int rc;
 
 	if (ref->bad)
-		return pen__h5_bad(h, err, "a string reference is cut off");
+		return pen__h5_bad(h, err, "a string reference is truncated");
 	if (!len)
 		return 0;
 	rc = load_heap(h, addr, err);
@@ -242,7 +245,7 @@ static int vlen_string(struct pen_h5 *h, struct pen_bytes *ref,
 	if (!s.p && h->strings_pos)
 		s = search(h, i, 0);
 	if (!s.p || s.n < len || !h->budget)
-		return pen__h5_bad(h, err, "a string is not in its heap");
+		return pen__h5_bad(h, err, "a string is missing from its heap");
 	pen__buf_put(out, s.p, len);
 	return out->bad ? pen__h5_nomem(h, err, len) : 0;
 }
@@ -256,9 +259,10 @@ int pen__h5_string(struct pen_h5 *h, const struct pen_h5_type *t,
 	size_t n = t->size;
 
 	if (!t->vlen_string && t->cls != PEN_H5_STRING)
-		return pen__h5_cannot(h, err, "is not a string");
+		return pen__h5_cannot(h, err, "the value is not a string");
 	if (i >= data.n / t->size)
-		return pen__h5_bad(h, err, "has fewer strings");
+		return pen__h5_bad(h, err,
+				   "the value has fewer strings than expected");
 	pen__take(&b, i * t->size);
 	if (t->vlen_string)
 		return vlen_string(h, &b, out, err);

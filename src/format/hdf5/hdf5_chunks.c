@@ -1,8 +1,8 @@
 /*
- * Which chunks of a data set are stored, and where. All six kinds of index end
- * in one list by grid cell. What a list can become is bounded by the file: a
- * chunk lies inside it, has at least a byte, and chunks do not overlap.
- * The arrays among the indexes are in hdf5_arrays.c.
+ * Finds the stored chunks of a data set. All six types of index result in one
+ * list by grid cell. The file bounds the list: each chunk is inside it and has
+ * at least one byte, and chunks do not overlap. Array indexes are in
+ * hdf5_arrays.c.
  */
 #include "format/hdf5/hdf5_int.h"
 
@@ -28,17 +28,17 @@ int pen__h5_chunk_add(struct pen_h5_walk *w, const uint64_t *at, uint64_t addr,
 		return 0;
 	for (uint32_t i = 0; i < d->space.ndim; i++) {
 		if (at[i] >= w->grid[i])
-			return 0; /* left over from before it was shrunk */
+			return 0; /* left over from before the data set was
+				     shrunk */
 		c.cell = c.cell * w->grid[i] + at[i];
 		partial |= (at[i] + 1) * d->chunk[i] > d->space.dim[i];
 	}
 	if (d->edge_plain && partial)
 		c.mask = UINT32_MAX;
 	if (addr > end || size > end - addr || size > UINT32_MAX)
-		return bad(w, "a chunk lies outside the file, which may have "
-			      "been cut off");
+		return pen__h5_cut(w->h, w->err, "a chunk is outside the file");
 	if (!size || size > end - out->stored)
-		return bad(w, "its chunks overlap one another");
+		return bad(w, "chunks overlap");
 	out->stored += size;
 	if (pen__chunks_add(out, &c) < 0)
 		return pen__h5_nomem(w->h, w->err, out->n * sizeof(c));
@@ -59,7 +59,7 @@ int pen__h5_chunk_put(struct pen_h5_walk *w, uint64_t n, uint64_t addr,
 
 /* ---- version 1 B-trees ---- */
 
-/* Where a chunk begins, in elements, becomes its place in chunks. */
+/* Converts the offset of a chunk from elements to chunks. */
 static bool take_place(const struct pen_h5_walk *w, struct pen_bytes *b,
 		       uint64_t *at)
 {
@@ -80,7 +80,7 @@ static int tree_leaf(struct pen_h5_walk *w, struct pen_bytes *b)
 	uint64_t at[PEN_MAX_DIMS];
 
 	if (!take_place(w, b, at))
-		return bad(w, "a chunk is not on the grid");
+		return bad(w, "a chunk is not aligned to the chunk grid");
 	return pen__h5_chunk_add(w, at, pen__h5_addr(w->h, b), size, mask);
 }
 
@@ -102,7 +102,7 @@ static int tree_node(struct pen_h5_walk *w, uint64_t addr, unsigned above)
 	n = pen__take_u16(&b);
 	pen__buf_fini(&buf);
 	if (b.bad || level >= above)
-		return bad(w, "a node of its chunks' B-tree");
+		return bad(w, "a node of the chunk B-tree is invalid");
 	rc = pen__h5_load(w->h, addr + head, (uint64_t)n * (key + w->h->so),
 			  &buf, w->err);
 	if (rc < 0)
@@ -136,14 +136,15 @@ static int see_record(void *arg, struct pen_bytes *b, struct pen_err *err)
 		const size_t n = pen__bytes_left(b) + w->h->so;
 
 		if (n <= fixed || n > fixed + 8)
-			return bad(w, "a record of its chunks' B-tree");
+			return bad(w,
+				   "a record of the chunk B-tree is invalid");
 		size = pen__take_le(b, (unsigned)(n - fixed));
 		mask = pen__take_u32(b);
 	}
 	for (uint32_t i = 0; i < ndim; i++)
 		at[i] = pen__take_u64(b);
 	if (b->bad)
-		return bad(w, "a record of its chunks' B-tree");
+		return bad(w, "a record of the chunk B-tree is invalid");
 	return pen__h5_chunk_add(w, at, addr, size, mask);
 }
 
@@ -157,23 +158,23 @@ static int single(struct pen_h5_walk *w)
 				 w->d->single_mask);
 }
 
-/* One after another, all there: the index is a multiplication. */
+/* All chunks are contiguous: the index is a multiplication. */
 static int implicit(struct pen_h5_walk *w)
 {
 	const uint64_t n = w->d->chunk_bytes, end = w->h->pk->size;
 	int rc = 0;
 
 	if (w->d->addr > end || w->ncells > (end - w->d->addr) / n)
-		return bad(w, "its chunks lie outside the file, which may have "
-			      "been cut off");
+		return pen__h5_cut(w->h, w->err,
+				   "the chunks are outside the file");
 	for (uint64_t i = 0; rc >= 0 && i < w->ncells; i++)
 		rc = pen__h5_chunk_put(w, i, w->d->addr + i * n, n, 0);
 	return rc;
 }
 
 /*
- * Arrays count chunks over the largest shape the data may take, with the axis
- * that may grow without end, if there is one, before all others.
+ * Array indexes count chunks over the maximum shape, with the unlimited axis,
+ * if any, before all others.
  */
 static int number_cells(struct pen_h5_walk *w)
 {
@@ -195,11 +196,11 @@ static int number_cells(struct pen_h5_walk *w)
 	for (uint32_t i = nfree; i < n; i++)
 		if (!w->span[i] ||
 		    __builtin_mul_overflow(w->ncells, w->span[i], &w->ncells))
-			return bad(w, "its largest shape is larger than "
-				      "anything");
+			return bad(w, "the maximum shape overflows 64 bits");
 	if (nfree > 1 || (nfree == 1 && d->index != PEN_H5_EXTENSIBLE))
-		return bad(w, "the kind of its chunk index does not fit its "
-			      "shape");
+		return bad(
+			w,
+			"the type of the chunk index does not match the shape");
 	if (nfree)
 		w->ncells = UINT64_MAX;
 	return 0;
@@ -274,16 +275,16 @@ int pen__h5_chunks(struct pen_h5 *h, const struct pen_h5_data *d,
 		if (out->ncells && w.grid[i] &&
 		    __builtin_mul_overflow(out->ncells, w.grid[i],
 					   &out->ncells))
-			return pen__fail(err, PEN_EDATA, where,
-					 "damaged: has more chunks than can "
-					 "be");
+			return pen__fail(err, P_DAMAGED, where,
+					 "damaged: the number of chunks "
+					 "overflows 64 bits");
 		if (!w.grid[i])
 			out->ncells = 0;
 	}
 	if (d->addr != PEN_H5_NOWHERE && out->ncells)
 		rc = walk(&w);
 	if (rc >= 0 && !pen__chunks_sort(out))
-		rc = bad(&w, "a chunk is there twice");
+		rc = bad(&w, "a chunk occurs twice");
 	if (rc < 0)
 		pen__err_where(err, where);
 	else

@@ -1,9 +1,9 @@
 /*
- * A data set's header: shape, type, fill value, filters and where its bytes
- * lie (layout messages 1 to 4). Sizes are checked against one another here,
- * once: the bytes of contiguous data against shape and type, the chunk's rank
- * and element against those of the data. Refuses virtual data sets and data in
- * other files.
+ * The header of a data set: shape, type, fill value, filters and the location
+ * of its bytes (layout messages 1 to 4). Sizes are checked against each other
+ * here, once: contiguous bytes against shape and type, rank and element of
+ * chunks against those of the data. Rejects virtual data sets and data in other
+ * files.
  */
 #include "format/hdf5/hdf5_int.h"
 
@@ -18,12 +18,12 @@ struct reader {
 
 static int bad(const struct reader *r, const char *what)
 {
-	return pen__fail(r->err, PEN_EDATA, r->where, "damaged: %s", what);
+	return pen__fail(r->err, P_DAMAGED, r->where, "damaged: %s", what);
 }
 
 static int cannot(const struct reader *r, const char *what)
 {
-	return pen__fail(r->err, PEN_ENOTSUP, r->where, "%s", what);
+	return pen__fail(r->err, P_UNSUPPORTED_FEATURE, r->where, "%s", what);
 }
 
 static int take_type(struct reader *r)
@@ -34,17 +34,19 @@ static int take_type(struct reader *r)
 	int rc;
 
 	if (!m)
-		return bad(r, "has no type");
+		return bad(r, "the type is missing");
 	rc = pen__h5_shared(r->h, m, &other, &m, r->err);
 	if (rc >= 0) {
 		b = pen__bytes(m->p, m->n);
 		if (!pen__h5_take_type(&b, &r->d->type))
-			rc = bad(r, "its type");
+			rc = bad(r, "the type is invalid");
 	}
-	/* the type's bytes have to outlive the committed type's header */
+	/* the bytes of the type must outlive the header of the committed type
+	 */
 	if (rc >= 0 && other.nblocks) {
 		if (r->d->head.nblocks + other.nblocks > 32)
-			rc = cannot(r, "its header is in too many pieces");
+			rc = cannot(r, "object headers of more than 32 blocks "
+				       "are not supported");
 		for (uint32_t i = 0; rc >= 0 && i < other.nblocks; i++) {
 			r->d->head.block[r->d->head.nblocks++] = other.block[i];
 			other.block[i] = (struct pen_buf){ 0 };
@@ -54,7 +56,7 @@ static int take_type(struct reader *r)
 	return rc;
 }
 
-/* A message's body, with `take`; nothing, when there is no such message. */
+/* Passes the body of a message to `take`; does nothing if it is missing. */
 static int with_message(struct reader *r, enum pen_h5_msg_type type,
 			int (*take)(struct reader *, struct pen_bytes))
 {
@@ -73,8 +75,9 @@ static int with_message(struct reader *r, enum pen_h5_msg_type type,
 
 static int take_space(struct reader *r, struct pen_bytes b)
 {
-	return pen__h5_take_space(r->h, &b, &r->d->space) ? 0
-							  : bad(r, "its shape");
+	return pen__h5_take_space(r->h, &b, &r->d->space)
+		       ? 0
+		       : bad(r, "the shape is invalid");
 }
 
 static int take_fill_old(struct reader *r, struct pen_bytes b)
@@ -83,7 +86,7 @@ static int take_fill_old(struct reader *r, struct pen_bytes b)
 	const uint32_t n = pen__take_u32(&b);
 	const uint8_t *p = pen__take(&b, n);
 
-	/* zeros are the default, so that a lost one does no harm */
+	/* zeros are the default, so a lost fill value does no harm */
 	if (!p || !n || n != d->type.size || n > sizeof(d->fill))
 		return 0;
 	d->has_fill = true;
@@ -123,7 +126,7 @@ static int take_filter(struct reader *r, struct pen_bytes *b, unsigned version)
 	pen__take(b, n ? (n - 1) * (uint64_t)4 : 0);
 	if (version == 1 && n % 2)
 		pen__take(b, 4);
-	return b->bad ? bad(r, "its filters") : 0;
+	return b->bad ? bad(r, "the filter list is invalid") : 0;
 }
 
 static int take_filters(struct reader *r, struct pen_bytes b)
@@ -134,15 +137,15 @@ static int take_filters(struct reader *r, struct pen_bytes b)
 	if (version == 1)
 		pen__take(&b, 6);
 	if (b.bad || version < 1 || version > 2)
-		return bad(r, "its filters");
+		return bad(r, "the filter list is invalid");
 	if (n > PEN_FILTERS)
-		return cannot(r, "has more than 8 filters");
+		return cannot(r, "more than 8 filters are not supported");
 	while (rc >= 0 && r->d->filters.n < n)
 		rc = take_filter(r, &b, version);
 	return rc;
 }
 
-/* Chunk lengths, of which the last is the element's size. */
+/* Chunk lengths, followed by the element size. */
 static int take_chunk(struct reader *r, struct pen_bytes *b, unsigned rank,
 		      unsigned width)
 {
@@ -150,24 +153,27 @@ static int take_chunk(struct reader *r, struct pen_bytes *b, unsigned rank,
 	uint64_t v, bytes = d->type.size;
 
 	if (rank != d->space.ndim + 1 || width < 1 || width > 8)
-		return bad(r, "its chunks have another rank than its data");
+		return bad(
+			r,
+			"the rank of the chunks differs from that of the data");
 	for (uint32_t i = 0; i < d->space.ndim; i++) {
 		v = pen__take_le(b, width);
 		if (!v || v > UINT32_MAX ||
 		    __builtin_mul_overflow(bytes, v, &bytes))
-			return bad(r, "its chunks' shape");
+			return bad(r, "the chunk shape is invalid");
 		d->chunk[i] = (uint32_t)v;
 	}
 	v = pen__take_le(b, width);
 	if (b->bad || v != d->type.size)
-		return bad(r, "its chunks have elements of another size");
+		return bad(r, "the element size of the chunks differs from "
+			      "that of the type");
 	if (bytes > UINT32_MAX)
-		return bad(r, "its chunks are larger than 4 GiB");
+		return bad(r, "the chunks are larger than 4 GiB");
 	d->chunk_bytes = bytes;
 	return 0;
 }
 
-/* Layout 4: shape and kind of index, then where it is. */
+/* Layout 4: shape and type of index, then its address. */
 static int take_chunked4(struct reader *r, struct pen_bytes *b)
 {
 	const unsigned flags = pen__take_u8(b), rank = pen__take_u8(b);
@@ -180,7 +186,7 @@ static int take_chunked4(struct reader *r, struct pen_bytes *b)
 		return rc;
 	kind = pen__take_u8(b);
 	if (b->bad || kind < 1 || kind > 5)
-		return bad(r, "the kind of its chunk index");
+		return bad(r, "the type of the chunk index is invalid");
 	d->index = (enum pen_h5_index)kind;
 	d->edge_plain = flags & 1;
 	if (d->index == PEN_H5_SINGLE && (flags & 2)) {
@@ -194,7 +200,7 @@ static int take_chunked4(struct reader *r, struct pen_bytes *b)
 		     : d->index == PEN_H5_BTREE2     ? 6
 						     : 0);
 	d->addr = pen__h5_addr(r->h, b);
-	return b->bad ? bad(r, "its layout is cut off") : 0;
+	return b->bad ? bad(r, "the layout is truncated") : 0;
 }
 
 static int take_compact(struct reader *r, struct pen_bytes *b, uint64_t n,
@@ -206,7 +212,7 @@ static int take_compact(struct reader *r, struct pen_bytes *b, uint64_t n,
 	r->d->kept.p = pen__take(b, n);
 	r->d->kept.n = (size_t)n;
 	if (b->bad)
-		return bad(r, "its data is cut off");
+		return bad(r, "the data is truncated");
 	if (!pen__h5_is_newer(r->h, r->d->addr, n))
 		r->d->kept = (struct pen_span){ NULL, 0 };
 	return 0;
@@ -229,8 +235,8 @@ static int take_old(struct reader *r, struct pen_bytes *b,
 	if (kind == 0)
 		return take_compact(r, b, pen__take_u32(b), m);
 	d->layout = PEN_H5_CONTIGUOUS;
-	d->nbytes = UINT64_MAX; /* as many as shape and type say */
-	return b->bad || kind > 2 ? bad(r, "its layout") : 0;
+	d->nbytes = UINT64_MAX; /* given by shape and type */
+	return b->bad || kind > 2 ? bad(r, "the layout is invalid") : 0;
 }
 
 static int take_layout(struct reader *r)
@@ -245,17 +251,17 @@ static int take_layout(struct reader *r)
 		return take_old(r, &b, m);
 	kind = pen__take_u8(&b);
 	if (b.bad || version < 3 || version > 4 || kind > 3)
-		return cannot(r, "its layout is of an unknown version");
+		return cannot(r, "the version of the layout is unknown");
 	if (kind == 3)
-		return cannot(r, "is virtual: made of data sets of other "
-				 "files");
+		return cannot(r, "virtual data sets (made of data sets of "
+				 "other files) are not supported");
 	if (kind == 0)
 		return take_compact(r, &b, pen__take_u16(&b), m);
 	if (kind == 1) {
 		r->d->layout = PEN_H5_CONTIGUOUS;
 		r->d->addr = pen__h5_addr(r->h, &b);
 		r->d->nbytes = pen__h5_len(r->h, &b);
-		return b.bad ? bad(r, "its layout is cut off") : 0;
+		return b.bad ? bad(r, "the layout is truncated") : 0;
 	}
 	r->d->layout = PEN_H5_CHUNKED;
 	if (version == 4)
@@ -265,7 +271,7 @@ static int take_layout(struct reader *r)
 	return take_chunk(r, &b, rank, 4);
 }
 
-/* What is stored is what shape and type need, and lies in the file. */
+/* The stored bytes must match shape and type, and be inside the file. */
 static int check_extent(struct reader *r)
 {
 	struct pen_h5_data *d = r->d;
@@ -274,26 +280,27 @@ static int check_extent(struct reader *r)
 
 	if (!pen__h5_count(&d->space, &n) ||
 	    __builtin_mul_overflow(n, d->type.size, &bytes))
-		return bad(r, "its shape is larger than anything");
+		return bad(r, "the size of the data overflows 64 bits");
 	if (d->layout == PEN_H5_CHUNKED)
 		return 0;
 	if (d->filters.n)
-		return bad(r, "is filtered, but not chunked");
+		return bad(r, "the data is filtered but not chunked");
 	if (d->nbytes == UINT64_MAX)
 		d->nbytes = bytes;
 	if (d->addr == PEN_H5_NOWHERE)
 		return 0;
 	if (d->nbytes < bytes)
-		return pen__fail(r->err, PEN_EDATA, r->where,
-				 "holds %" PRIu64 " bytes, but its shape needs "
-				 "%" PRIu64,
-				 d->nbytes, bytes);
+		return pen__fail(
+			r->err, P_DAMAGED, r->where,
+			"damaged: %" PRIu64
+			" bytes are stored, but the shape needs %" PRIu64,
+			d->nbytes, bytes);
 	d->nbytes = bytes;
 	if (d->addr > size || bytes > size - d->addr)
-		return pen__fail(r->err, PEN_EDATA, r->where,
-				 "needs %" PRIu64 " bytes at %" PRIu64
-				 ", but the file ends at %" PRIu64
-				 ": it has been cut off",
+		return pen__fail(r->err, P_TRUNCATED, r->where,
+				 "truncated: %" PRIu64
+				 " bytes are needed at offset %" PRIu64
+				 ", but the file ends at %" PRIu64,
 				 bytes, d->addr, size);
 	return 0;
 }
@@ -304,11 +311,11 @@ static int read_all(struct reader *r)
 	int rc;
 
 	if (!pen__h5_is_dataset(&r->d->head))
-		return pen__fail(r->err, PEN_ENOTFOUND, r->where,
-				 "is not a data set");
+		return pen__fail(r->err, P_NO_SUCH_PART, r->where,
+				 "not a data set");
 	if (pen__h5_msg(&r->d->head, PEN_H5_MSG_EXTERNAL))
-		return cannot(r, "its data is in another file (external "
-				 "storage), which is not opened");
+		return cannot(r, "data in another file (external storage) is "
+				 "not supported");
 	rc = with_message(r, PEN_H5_MSG_SPACE, take_space);
 	if (rc >= 0)
 		rc = take_type(r);

@@ -1,10 +1,10 @@
 /*
- * A file driver for libhdf5 that never fails to write. libhdf5 cannot cope
- * with a disk that is full: a file it could not flush it cannot close either,
- * and dies when it tries to, at the latest when the process exits. So the first
- * error is kept for whoever asks, and what libhdf5 writes from then on goes to
- * memory, out of which it can also be read back: then closing succeeds, and
- * the file is thrown away. That is little, because nobody goes on writing.
+ * A file driver for libhdf5 whose writes never fail. libhdf5 cannot handle a
+ * full disk: it cannot close a file that it could not flush, and crashes when
+ * it tries to, at the latest at process exit. So the first error is recorded
+ * for the caller, and later writes go to memory, from where they can be read
+ * back. Closing then succeeds, and the file is discarded. Little is written
+ * this way, because callers stop at the first error.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "format/hdf5/hdf5_lib.h"
 
 struct file {
-	H5FD_t pub; /* first: libhdf5 sees this */
+	H5FD_t pub; /* must be first: the part that libhdf5 uses */
 	struct pen_hdf5_disk *disk;
 	int fd;
 	haddr_t eoa, eof;
@@ -47,7 +47,7 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t fapl,
 		pen__free(f);
 		return NULL;
 	}
-	f->disk->sys = 0; /* it was tried in another way before */
+	f->disk->sys = 0; /* an earlier attempt may have failed */
 	return &f->pub;
 }
 
@@ -55,7 +55,7 @@ static herr_t driver_close(H5FD_t *pub)
 {
 	struct file *f = (struct file *)pub;
 
-	/* file systems that write late say here that it did not fit */
+	/* file systems with delayed writes report here that data did not fit */
 	if (close(f->fd) && !f->disk->sys)
 		f->disk->sys = errno;
 	pen__buf_fini(&f->late);
@@ -63,7 +63,7 @@ static herr_t driver_close(H5FD_t *pub)
 	return 0;
 }
 
-/* As libhdf5's own driver for files, so that files come out alike. */
+/* Like libhdf5's own file driver, so that files are identical. */
 static herr_t driver_query(const H5FD_t *pub, unsigned long *flags)
 {
 	(void)pub;
@@ -91,7 +91,7 @@ static haddr_t driver_get_eof(const H5FD_t *pub, H5FD_mem_t type)
 	return ((const struct file *)pub)->eof;
 }
 
-/* What was written late, over what was read. */
+/* Applies late writes to the bytes read. */
 static void put_late(const struct file *f, haddr_t at, size_t n, uint8_t *to)
 {
 	struct pen_bytes b = pen__bytes(f->late.p, f->late.n);
@@ -109,7 +109,7 @@ static void put_late(const struct file *f, haddr_t at, size_t n, uint8_t *to)
 	}
 }
 
-/* What was never written reads as zeros. */
+/* Bytes that were never written read as zeros. */
 static herr_t driver_read(H5FD_t *pub, H5FD_mem_t type, hid_t dxpl, haddr_t at,
 			  size_t n, void *buf)
 {
@@ -178,7 +178,7 @@ static herr_t driver_truncate(H5FD_t *pub, hid_t dxpl, hbool_t closing)
 static const H5FD_class_t driver = {
 #if H5_VERSION_GE(1, 14, 0)
 	.version = H5FD_CLASS_VERSION,
-	.value = (H5FD_class_value_t)500, /* of those that are free to use */
+	.value = (H5FD_class_value_t)500, /* from the range for private use */
 #endif
 	.name = "penstock",
 	.maxaddr = INT64_MAX,
@@ -202,7 +202,7 @@ bool pen__hdf5_set_driver(hid_t fapl, struct pen_hdf5_disk *disk)
 	const hid_t id = H5FDregister(&driver);
 	const bool ok = id >= 0 && H5Pset_driver(fapl, id, &in) >= 0;
 
-	/* the list, and the file it opens, keep it as long as they need it */
+	/* the list and the file hold their own references */
 	if (id >= 0)
 		H5FDunregister(id);
 	return ok;

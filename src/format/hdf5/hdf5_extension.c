@@ -1,8 +1,8 @@
 /*
- * What the superblock's extension adds to a file: the table of messages that
- * objects share, and the metadata cache image, a block of newer bytes for
- * structures anywhere in the file. Every load goes through the image, so that
- * readers of structures need not know of it. Refuses multi-file sets.
+ * The superblock extension: the shared message table, and the metadata cache
+ * image, a block with newer bytes of structures anywhere in the file. Every
+ * load goes through the image, so readers of structures need not know of it.
+ * Rejects multi-file sets.
  */
 #include "format/hdf5/hdf5_int.h"
 
@@ -42,7 +42,7 @@ static bool take_piece(const struct pen_h5 *h, struct pen_bytes *b,
 	       n <= h->pk->size - p->addr;
 }
 
-/* h->image holds the block; b stands behind its signature. */
+/* h->image contains the block; b is positioned after its signature. */
 static int take_pieces(struct pen_h5 *h, struct pen_bytes *b,
 		       struct pen_err *err)
 {
@@ -52,21 +52,22 @@ static int take_pieces(struct pen_h5 *h, struct pen_bytes *b,
 
 	if (b->bad || version || flags || len != h->image.n ||
 	    n > pen__bytes_left(b) / (ENTRY_HEAD + h->so + h->sl))
-		return pen__h5_bad(h, err, "its metadata cache image");
+		return pen__h5_bad(h, err,
+				   "the metadata cache image is invalid");
 	h->piece = pen__alloc(n ? n : 1, sizeof(*h->piece));
 	if (!h->piece)
 		return pen__h5_nomem(h, err, n * sizeof(*h->piece));
 	for (uint32_t i = 0; i < n; i++)
 		if (!take_piece(h, b, &h->piece[i]))
 			return pen__h5_bad(h, err,
-					   "an entry of its metadata cache "
-					   "image");
+					   "an entry of the metadata cache "
+					   "image is invalid");
 	qsort(h->piece, n, sizeof(*h->piece), by_addr);
 	for (uint32_t i = 1; i < n; i++)
 		if (h->piece[i].addr - h->piece[i - 1].addr < h->piece[i - 1].n)
-			return pen__h5_bad(h, err,
-					   "entries of its metadata cache "
-					   "image overlap one another");
+			return pen__h5_bad(
+				h, err,
+				"entries of the metadata cache image overlap");
 	h->npieces = n;
 	return 0;
 }
@@ -80,11 +81,12 @@ static int take_image(struct pen_h5 *h, const struct pen_h5_msg *m,
 	int rc;
 
 	if (b.bad || version)
-		return pen__h5_bad(h, err, "its metadata cache image");
+		return pen__h5_bad(h, err,
+				   "the metadata cache image is invalid");
 	rc = pen__h5_load_as(h, addr, n, "MDCI", true, &h->image, &b, err);
 	if (rc >= 0)
 		rc = take_pieces(h, &b, err);
-	/* blocks that were read before are of the file alone */
+	/* blocks cached so far lack the image */
 	memset(h->block, 0, sizeof(h->block));
 	return rc;
 }
@@ -141,7 +143,8 @@ static int take_table(struct pen_h5 *h, const struct pen_h5_msg *m,
 	int rc;
 
 	if (b.bad || version || n > PEN_H5_TABLES)
-		return pen__h5_bad(h, err, "its table of shared messages");
+		return pen__h5_bad(h, err,
+				   "the table of shared messages is invalid");
 	rc = pen__h5_load_as(h, addr, 4 + n * (14u + 2u * h->so) + 4, "SMTB",
 			     true, &buf, &b, err);
 	if (rc < 0)
@@ -149,10 +152,10 @@ static int take_table(struct pen_h5 *h, const struct pen_h5_msg *m,
 	for (unsigned i = 0; i < n; i++) {
 		struct pen_h5_table *t = &h->table[i];
 
-		pen__take(&b, 2); /* version, kind of index */
+		pen__take(&b, 2); /* version, type of index */
 		t->types = pen__take_u16(&b);
 		pen__take(&b, 4 + 2 + 2 + 2); /* limits, count */
-		pen__h5_addr(h, &b); /* finds equal ones: for writing */
+		pen__h5_addr(h, &b);	      /* index, used for writing */
 		t->heap = pen__h5_addr(h, &b);
 	}
 	h->ntables = n;
@@ -160,7 +163,7 @@ static int take_table(struct pen_h5 *h, const struct pen_h5_msg *m,
 	return 0;
 }
 
-/* The heap that messages of a type are in. */
+/* The heap of messages of a type. */
 static uint64_t heap_for(const struct pen_h5 *h, unsigned type)
 {
 	if (type == PEN_H5_MSG_FILL_OLD)
@@ -184,13 +187,14 @@ int pen__h5_shared_get(struct pen_h5 *h, unsigned type, const uint8_t *id,
 	if (addr == PEN_H5_NOWHERE)
 		return pen__h5_bad(h, err,
 				   "a message is shared, but the file has no "
-				   "table of such");
+				   "table of shared messages");
 	rc = pen__h5_heap_open(h, addr, &heap, err);
 	if (rc < 0)
 		return rc;
 	rc = heap.id_len == PEN_H5_SHARED_ID
 		     ? pen__h5_heap_get(h, &heap, id, &mem, &s, err)
-		     : pen__h5_bad(h, err, "ids of its shared messages");
+		     : pen__h5_bad(h, err,
+				   "the IDs of shared messages are invalid");
 	if (rc >= 0) {
 		pen__buf_put(out, s.p, s.n);
 		if (out->bad)

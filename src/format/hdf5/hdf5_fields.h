@@ -1,4 +1,4 @@
-/* The format `hdf5` among its files. */
+/* Internals of the format `hdf5`. */
 #ifndef PEN_FORMAT_HDF5_HDF5_FIELDS_H
 #define PEN_FORMAT_HDF5_HDF5_FIELDS_H
 
@@ -6,7 +6,7 @@
 #include "format/hdf5/hdf5.h"
 
 struct pen_h5_format {
-	struct pen_plain plain; /* first: what plain.c finds */
+	struct pen_plain plain; /* must be first: used by plain.c */
 	/* options of writing */
 	char *chunk, *maxshape;
 	int compression;

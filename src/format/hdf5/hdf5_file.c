@@ -1,10 +1,10 @@
 /*
- * The file as such: superblock, loading of structures, checksums. Small
- * structures come through a cache of 4 KiB blocks, because a store may be far
- * away and a header is read in two steps. Everything loaded counts against a
- * budget of some times the object's size: a well-formed file loads no
- * structure often, and a malicious one stops there. Refuses multi-file sets
- * (driver information in the superblock or in its extension).
+ * The file: superblock, loading of structures, checksums. Small structures are
+ * read through a cache of 4 KiB blocks, because a store may have a high latency
+ * and a header is read in two steps. All loads count against a budget of a
+ * multiple of the object's size: a well-formed file rarely loads a
+ * structure twice, and a malicious one stops there. Rejects multi-file sets
+ * (driver information in the superblock or its extension).
  */
 #include "format/hdf5/hdf5_int.h"
 
@@ -15,20 +15,33 @@
 
 #define BUDGET_TIMES 8u
 #define BUDGET_LEAST ((uint64_t)32 << 20)
-#define READ_COST 64u /* a load is work, however short */
+#define READ_COST 64u /* every load costs at least this much */
 
 static const char signature[8] = "\x89HDF\r\n\x1a\n";
 
 int pen__h5_bad(const struct pen_h5 *h, struct pen_err *err, const char *what)
 {
-	return pen__fail(err, PEN_EDATA, h->pk->name, "damaged HDF5 file: %s",
+	return pen__fail(err, P_DAMAGED, h->pk->name, "damaged HDF5 file: %s",
 			 what);
+}
+
+int pen__h5_cut(const struct pen_h5 *h, struct pen_err *err, const char *what)
+{
+	return pen__fail(err, P_TRUNCATED, h->pk->name,
+			 "truncated or damaged HDF5 file: %s", what);
+}
+
+int pen__h5_wrong_sum(const struct pen_h5 *h, struct pen_err *err,
+		      const char *what)
+{
+	return pen__fail(err, P_CHECKSUM, h->pk->name,
+			 "damaged HDF5 file: the checksum of %s differs", what);
 }
 
 int pen__h5_cannot(const struct pen_h5 *h, struct pen_err *err,
 		   const char *what)
 {
-	return pen__fail(err, PEN_ENOTSUP, h->pk->name, "%s", what);
+	return pen__fail(err, P_UNSUPPORTED_FEATURE, h->pk->name, "%s", what);
 }
 
 int pen__h5_nomem(const struct pen_h5 *h, struct pen_err *err, size_t n)
@@ -93,7 +106,7 @@ unsigned pen__h5_enc(uint64_t most)
 	return pen__h5_log2(most) / 8 + 1;
 }
 
-/* One block of the cache; NULL with err set when it cannot be read. */
+/* One cached block; NULL with err set if it cannot be read. */
 static const uint8_t *cached(struct pen_h5 *h, uint64_t block,
 			     struct pen_err *err)
 {
@@ -111,7 +124,7 @@ static const uint8_t *cached(struct pen_h5 *h, uint64_t block,
 	return h->cache[i];
 }
 
-/* at + n is within the object. */
+/* at + n must be within the object. */
 static int read_at(struct pen_h5 *h, uint64_t at, uint8_t *to, size_t n,
 		   struct pen_err *err)
 {
@@ -144,11 +157,10 @@ int pen__h5_load(struct pen_h5 *h, uint64_t addr, uint64_t n,
 
 	*out = (struct pen_buf){ 0 };
 	if (addr > h->pk->size || n > h->pk->size - addr)
-		return pen__h5_bad(h, err, "a structure lies outside the file");
+		return pen__h5_cut(h, err, "a structure is outside the file");
 	if (h->budget < n + READ_COST)
-		return pen__h5_bad(h, err,
-				   "its structures refer to one "
-				   "another without end");
+		return pen__h5_bad(
+			h, err, "the structures refer to each other endlessly");
 	h->budget -= n + READ_COST;
 	out->p = pen__alloc(n ? (size_t)n : 1, 1);
 	if (!out->p)
@@ -176,17 +188,15 @@ int pen__h5_load_as(struct pen_h5 *h, uint64_t addr, uint64_t n,
 		return rc;
 	*b = pen__bytes(out->p + ns, out->n - ns - tail);
 	if (memcmp(out->p, sign, ns) != 0) {
-		rc = pen__fail(err, PEN_EDATA, h->pk->name,
-			       "damaged HDF5 file: no %s at byte %" PRIu64
-			       ", but %s",
+		rc = pen__fail(err, P_DAMAGED, h->pk->name,
+			       "damaged HDF5 file: expected %s at byte %" PRIu64
+			       ", found %s",
 			       sign, addr, pen__quoted(out->p, ns).s);
 	} else if (sum) {
 		end = pen__bytes(out->p + out->n - 4, 4);
 		if (pen__h5_sum(out->p, out->n - 4) != pen__take_u32(&end))
-			rc = pen__fail(err, PEN_EDATA, h->pk->name,
-				       "damaged HDF5 file: the checksum of its "
-				       "%s differs",
-				       *sign ? sign : "header");
+			rc = pen__h5_wrong_sum(h, err,
+					       *sign ? sign : "a header");
 	}
 	if (rc < 0)
 		pen__buf_fini(out);
@@ -199,7 +209,7 @@ uint64_t pen__h5_addr(const struct pen_h5 *h, struct pen_bytes *b)
 	const uint64_t none = UINT64_MAX >> (64 - 8 * h->so);
 	uint64_t at;
 
-	/* one that overflows lies outside the file as well */
+	/* an address that overflows is outside the file, too */
 	if (b->bad || v == none)
 		return PEN_H5_NOWHERE;
 	return __builtin_add_overflow(v, h->base, &at) ? PEN_H5_NOWHERE - 1
@@ -219,8 +229,8 @@ static bool size_ok(unsigned n)
 int pen__h5_several(const struct pen_h5 *h, struct pen_err *err)
 {
 	return pen__h5_cannot(h, err,
-			      "is one of several files of a set (family or "
-			      "multi driver)");
+			      "HDF5 data split over several files (family or "
+			      "multi driver) is not supported");
 }
 
 /* Versions 0 and 1: the root group is a symbol table entry. */
@@ -234,17 +244,18 @@ static int old_superblock(struct pen_h5 *h, struct pen_bytes *b,
 	h->sl = pen__take_u8(b);
 	pen__take(b, 1 + 2 + 2 + 4 + (h->version ? 4 : 0));
 	if (b->bad || !size_ok(h->so) || !size_ok(h->sl))
-		return pen__h5_bad(h, err, "sizes in its superblock");
+		return pen__h5_bad(h, err,
+				   "the sizes in the superblock are invalid");
 	h->base = 0;
 	h->base = pen__h5_addr(h, b);
 	pen__h5_addr(h, b); /* free space */
 	pen__h5_addr(h, b); /* end of file */
 	driver = pen__h5_addr(h, b);
-	pen__take(b, h->so); /* the root's name */
+	pen__take(b, h->so); /* name of the root group */
 	h->root = pen__h5_addr(h, b);
 	if (!b->bad && driver != PEN_H5_NOWHERE)
 		return pen__h5_several(h, err);
-	return b->bad ? pen__h5_bad(h, err, "its superblock is cut off") : 0;
+	return b->bad ? pen__h5_bad(h, err, "the superblock is truncated") : 0;
 }
 
 static int new_superblock(struct pen_h5 *h, struct pen_bytes *b,
@@ -256,7 +267,8 @@ static int new_superblock(struct pen_h5 *h, struct pen_bytes *b,
 	h->sl = pen__take_u8(b);
 	pen__take_u8(b); /* flags of writers */
 	if (b->bad || !size_ok(h->so) || !size_ok(h->sl))
-		return pen__h5_bad(h, err, "sizes in its superblock");
+		return pen__h5_bad(h, err,
+				   "the sizes in the superblock are invalid");
 	h->base = 0;
 	h->base = pen__h5_addr(h, b);
 	h->extension = pen__h5_addr(h, b);
@@ -264,7 +276,7 @@ static int new_superblock(struct pen_h5 *h, struct pen_bytes *b,
 	h->root = pen__h5_addr(h, b);
 	sum = pen__h5_sum(start, (size_t)(b->p - start));
 	if (pen__take_u32(b) != sum || b->bad)
-		return pen__h5_bad(h, err, "the superblock's checksum differs");
+		return pen__h5_wrong_sum(h, err, "the superblock");
 	return 0;
 }
 
@@ -291,11 +303,11 @@ static int superblock_at(struct pen_h5 *h, uint64_t at, struct pen_err *err)
 	else if (h->version < 4)
 		rc = new_superblock(h, &b, buf.p, err);
 	else
-		rc = pen__fail(err, PEN_ENOTSUP, h->pk->name,
-			       "HDF5 superblock version %u is not known",
+		rc = pen__fail(err, P_UNSUPPORTED_FEATURE, h->pk->name,
+			       "HDF5 superblock version %u is not supported",
 			       h->version);
 	pen__buf_fini(&buf);
-	/* A file in a file keeps its own base of 0: what counts is where the
+	/* An embedded file keeps its own base of 0: what counts is where the
 	 * superblock was found. */
 	if (rc >= 0 && h->base != at) {
 		h->root = moved(h, h->root, at);
@@ -303,9 +315,7 @@ static int superblock_at(struct pen_h5 *h, uint64_t at, struct pen_err *err)
 		h->base = at;
 	}
 	if (rc >= 0 && h->root >= h->pk->size)
-		rc = pen__h5_bad(h, err,
-				 "its root group lies outside the "
-				 "file, which may have been cut off");
+		rc = pen__h5_cut(h, err, "the root group is outside the file");
 	return rc;
 }
 
@@ -324,10 +334,10 @@ static int find_superblock(struct pen_h5 *h, struct pen_err *err)
 		if (memcmp(s, signature, 8) == 0)
 			return superblock_at(h, at, err);
 	}
-	return pen__fail(err, PEN_EDATA, h->pk->name,
-			 "is not an HDF5 file: it begins with %s, and has no "
-			 "HDF5 signature",
-			 pen__quoted(first, n).s);
+	return pen__fail(
+		err, P_NOT_THIS_FORMAT, h->pk->name,
+		"not an HDF5 file: it starts with %s and has no HDF5 signature",
+		pen__quoted(first, n).s);
 }
 
 int pen__h5_open(struct pen_h5 **out, struct pen_peek *pk, struct pen_err *err)

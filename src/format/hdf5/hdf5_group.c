@@ -1,8 +1,8 @@
 /*
  * Groups: links by symbol table (a version 1 B-tree over a local heap), as
- * messages in the header, or in a fractal heap. Paths are looked up link by
- * link; soft links are followed to a depth, external ones never: a file must
- * not make us open another.
+ * messages in the header, or in a fractal heap. Paths are resolved link by
+ * link; soft links are followed to a limited depth, external ones never: a file
+ * must not make us open another.
  */
 #include "format/hdf5/hdf5_int.h"
 
@@ -17,13 +17,13 @@ struct lister {
 	pen_h5_link_fn *fn;
 	void *arg;
 	struct pen_err *err;
-	struct pen_buf names; /* the local heap's data */
+	struct pen_buf names; /* data of the local heap */
 	struct pen_h5_heap heap;
 };
 
 /* ---- symbol tables ---- */
 
-/* A NUL-terminated string of the local heap. */
+/* A NUL-terminated string in the local heap. */
 static const char *name_at(const struct lister *l, uint64_t off)
 {
 	if (off >= l->names.n ||
@@ -46,7 +46,8 @@ static int take_symbol(struct lister *l, struct pen_bytes *b)
 	if (kind == 2)
 		link.target = name_at(l, target);
 	if (b->bad || !link.name || (kind == 2 && !link.target))
-		return pen__h5_bad(l->h, l->err, "a name of a group");
+		return pen__h5_bad(l->h, l->err,
+				   "a name in a group is invalid");
 	return l->fn(l->arg, &link, l->err);
 }
 
@@ -74,7 +75,7 @@ static int symbol_node(struct lister *l, uint64_t addr)
 	return rc;
 }
 
-/* level: of the parent, or MOST_LEVELS; a child's is one less. */
+/* level: that of the parent, or MOST_LEVELS; children are one below. */
 static int group_tree(struct lister *l, uint64_t addr, unsigned level)
 {
 	const unsigned head = 8u + 2u * l->h->so;
@@ -92,7 +93,8 @@ static int group_tree(struct lister *l, uint64_t addr, unsigned level)
 	n = pen__take_u16(&b);
 	pen__buf_fini(&buf);
 	if (b.bad || here >= level)
-		return pen__h5_bad(l->h, l->err, "a node of a group's B-tree");
+		return pen__h5_bad(l->h, l->err,
+				   "a node of a group B-tree is invalid");
 	rc = pen__h5_load(l->h, addr + head,
 			  (uint64_t)n * (l->h->so + l->h->sl), &buf, l->err);
 	if (rc < 0)
@@ -119,7 +121,7 @@ static int symbol_table(struct lister *l, const struct pen_h5_msg *m)
 	int rc;
 
 	if (b.bad)
-		return pen__h5_bad(l->h, l->err, "a symbol table is cut off");
+		return pen__h5_bad(l->h, l->err, "a symbol table is truncated");
 	rc = pen__h5_load_as(l->h, heap, 8 + 2u * l->h->sl + l->h->so, "HEAP",
 			     false, &buf, &b, l->err);
 	if (rc < 0)
@@ -149,11 +151,11 @@ static int take_link(struct lister *l, struct pen_span s)
 	n = pen__take_le(&b, 1u << (flags & 3));
 	p = pen__take(&b, n);
 	if (b.bad || version != 1 || !n || memchr(p, 0, (size_t)n))
-		return pen__h5_bad(l->h, l->err, "a link");
+		return pen__h5_bad(l->h, l->err, "a link is invalid");
 	if (n >= sizeof(name))
-		return pen__h5_cannot(l->h, l->err,
-				      "a link's name is longer "
-				      "than 1023 bytes");
+		return pen__h5_cannot(
+			l->h, l->err,
+			"link names longer than 1023 bytes are not supported");
 	memcpy(name, p, (size_t)n);
 	name[n] = '\0';
 	if (kind == 0) {
@@ -162,7 +164,8 @@ static int take_link(struct lister *l, struct pen_span s)
 		n = pen__take_u16(&b);
 		p = pen__take(&b, n);
 		if (!p || n >= sizeof(target))
-			return pen__h5_bad(l->h, l->err, "a soft link");
+			return pen__h5_bad(l->h, l->err,
+					   "a soft link is invalid");
 		memcpy(target, p, (size_t)n);
 		target[n] = '\0';
 		link.target = target;
@@ -170,7 +173,7 @@ static int take_link(struct lister *l, struct pen_span s)
 		link.external = true;
 	}
 	if (b.bad)
-		return pen__h5_bad(l->h, l->err, "a link is cut off");
+		return pen__h5_bad(l->h, l->err, "a link is truncated");
 	return l->fn(l->arg, &link, l->err);
 }
 
@@ -182,10 +185,10 @@ static int dense_link(void *arg, struct pen_bytes *rec, struct pen_err *err)
 	const uint8_t *id;
 	int rc;
 
-	pen__take(rec, 4); /* the name's hash */
+	pen__take(rec, 4); /* hash of the name */
 	id = pen__take(rec, l->heap.id_len);
 	if (!id)
-		return pen__h5_bad(l->h, err, "a record of a group");
+		return pen__h5_bad(l->h, err, "a group record is invalid");
 	rc = pen__h5_heap_get(l->h, &l->heap, id, &mem, &s, err);
 	if (rc >= 0)
 		rc = take_link(l, s);
@@ -204,7 +207,9 @@ static int dense_links(struct lister *l, const struct pen_h5_msg *m)
 	heap = pen__h5_addr(l->h, &b);
 	tree = pen__h5_addr(l->h, &b);
 	if (b.bad || version)
-		return pen__h5_bad(l->h, l->err, "a group's link information");
+		return pen__h5_bad(
+			l->h, l->err,
+			"the link information of a group is invalid");
 	if (heap == PEN_H5_NOWHERE)
 		return 0;
 	rc = pen__h5_heap_open(l->h, heap, &l->heap, l->err);
@@ -242,7 +247,7 @@ int pen__h5_links(struct pen_h5 *h, uint64_t group, pen_h5_link_fn *fn,
 	if (rc < 0)
 		return rc;
 	rc = pen__h5_is_group(&hd) ? list(&l, &hd)
-				   : pen__fail(err, PEN_ENOTFOUND, h->pk->name,
+				   : pen__fail(err, P_NO_SUCH_PART, h->pk->name,
 					       "an object on the path is not a "
 					       "group");
 	pen__h5_head_close(&hd);
@@ -267,10 +272,10 @@ static int see_link(void *arg, const struct pen_h5_link *l, struct pen_err *err)
 	if (strncmp(l->name, f->name, f->len) != 0 || l->name[f->len])
 		return 0;
 	if (l->external)
-		return pen__fail(err, PEN_ENOTSUP, f->h->pk->name,
-				 "%s is a link into another file, which is not "
-				 "followed",
-				 l->name);
+		return pen__fail(
+			err, P_UNSUPPORTED_FEATURE, f->h->pk->name,
+			"'%s' is a link to another file, which is not followed",
+			l->name);
 	f->found = true;
 	f->soft = l->target != NULL;
 	f->addr = l->addr;
@@ -279,7 +284,7 @@ static int see_link(void *arg, const struct pen_h5_link *l, struct pen_err *err)
 	return 1;
 }
 
-/* group: where a relative path begins. nsoft: how many links it took. */
+/* group: start of a relative path. nsoft: soft links followed so far. */
 static int find(struct pen_h5 *h, uint64_t group, const char *path,
 		uint64_t *out, unsigned nsoft, struct pen_err *err)
 {
@@ -300,13 +305,13 @@ static int find(struct pen_h5 *h, uint64_t group, const char *path,
 		if (rc < 0)
 			return rc;
 		if (!f.found)
-			return pen__fail(err, PEN_ENOTFOUND, h->pk->name,
-					 "has no object %.*s", (int)f.len,
-					 f.name);
+			return pen__fail(err, P_NO_SUCH_PART, h->pk->name,
+					 "there is no object '%.*s'",
+					 (int)f.len, f.name);
 		if (f.soft && nsoft == MOST_SOFT)
 			return pen__h5_cannot(h, err,
-					      "soft links lead to soft "
-					      "links more than 16 times");
+					      "soft links nested more than 16 "
+					      "deep are not followed");
 		if (f.soft)
 			rc = find(h, group, target, &f.addr, nsoft + 1, err);
 		if (rc < 0)

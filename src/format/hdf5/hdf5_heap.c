@@ -1,13 +1,13 @@
 /*
- * Fractal heaps (where groups with many links and objects with many
- * attributes keep them) and version 2 B-trees (which find things in there).
- * A heap object is found by walking the doubling table from its root; the
- * direct block used last is kept, because neighbours follow one another.
- * Refuses heaps whose blocks are filtered.
+ * Fractal heaps, which store the links of large groups and the attributes of
+ * objects with many, and version 2 B-trees, which index them. A heap object is
+ * found by walking the doubling table from its root; the direct block used last
+ * is kept, because objects are read in order. Rejects heaps with filtered
+ * blocks.
  */
 #include "format/hdf5/hdf5_int.h"
 
-#define SUMMED 0x02 /* direct blocks carry a checksum */
+#define SUMMED 0x02 /* direct blocks have a checksum */
 #define DEEPEST 16
 
 int pen__h5_heap_open(struct pen_h5 *h, uint64_t addr, struct pen_h5_heap *hp,
@@ -31,7 +31,7 @@ int pen__h5_heap_open(struct pen_h5 *h, uint64_t addr, struct pen_h5_heap *hp,
 	filtered = pen__take_u16(&b);
 	hp->flags = pen__take_u8(&b);
 	hp->managed = pen__take_u32(&b);
-	pen__h5_len(h, &b); /* next huge id */
+	pen__h5_len(h, &b); /* next huge ID */
 	hp->huge = pen__h5_addr(h, &b);
 	pen__h5_len(h, &b); /* free space */
 	pen__h5_addr(h, &b);
@@ -44,9 +44,10 @@ int pen__h5_heap_open(struct pen_h5 *h, uint64_t addr, struct pen_h5_heap *hp,
 	hp->root = pen__h5_addr(h, &b);
 	hp->rows = pen__take_u16(&b);
 	if (filtered)
-		rc = pen__h5_cannot(h, err, "a fractal heap is filtered");
+		rc = pen__h5_cannot(h, err,
+				    "filtered fractal heaps are not supported");
 	else if (b.bad || pen__h5_sum(buf.p, buf.n - 4) != pen__take_u32(&b))
-		rc = pen__h5_bad(h, err, "the checksum of a heap differs");
+		rc = pen__h5_wrong_sum(h, err, "a heap");
 	pen__buf_fini(&buf);
 	if (rc < 0)
 		return rc;
@@ -54,7 +55,7 @@ int pen__h5_heap_open(struct pen_h5 *h, uint64_t addr, struct pen_h5_heap *hp,
 	    hp->width & (hp->width - 1) || hp->most_direct < hp->start ||
 	    hp->most_direct & (hp->most_direct - 1) || hp->bits > 64 ||
 	    hp->id_len < 2 || hp->rows > 64 || hp->most_direct > UINT32_MAX)
-		return pen__h5_bad(h, err, "the geometry of a heap");
+		return pen__h5_bad(h, err, "the geometry of a heap is invalid");
 	hp->off_size = (hp->bits + 7) / 8;
 	direct_bytes = pen__h5_enc(hp->most_direct);
 	managed_bytes = pen__h5_enc(hp->managed);
@@ -68,7 +69,7 @@ void pen__h5_heap_close(struct pen_h5_heap *hp)
 	pen__buf_fini(&hp->block);
 }
 
-/* Blocks of row r have this size, and begin at this offset. */
+/* Size of the blocks of row r, and their first offset. */
 static uint64_t row_size(const struct pen_h5_heap *hp, uint32_t r)
 {
 	return r < 2 ? hp->start : hp->start << (r - 1);
@@ -79,7 +80,7 @@ static uint64_t row_start(const struct pen_h5_heap *hp, uint32_t r)
 	return r ? hp->start * hp->width << (r - 1) : 0;
 }
 
-/* Keeps the direct block at addr, which holds [off, off + size). */
+/* Keeps the direct block at addr, which contains [off, off + size). */
 static int keep_block(struct pen_h5 *h, struct pen_h5_heap *hp, uint64_t addr,
 		      uint64_t off, uint64_t size, struct pen_err *err)
 {
@@ -100,7 +101,7 @@ static int keep_block(struct pen_h5 *h, struct pen_h5_heap *hp, uint64_t addr,
 		b.bad = true;
 	if (hp->flags & SUMMED) {
 		sum = pen__take_u32(&b);
-		if (!b.bad) /* it was made with zeros in its own place */
+		if (!b.bad) /* it was computed with zeros in its place */
 			memset(hp->block.p + sum_at, 0, 4);
 		if (!b.bad && pen__h5_sum(hp->block.p, hp->block.n) != sum)
 			b.bad = true;
@@ -108,12 +109,12 @@ static int keep_block(struct pen_h5 *h, struct pen_h5_heap *hp, uint64_t addr,
 	if (!b.bad)
 		return 0;
 	pen__buf_fini(&hp->block);
-	return pen__h5_bad(h, err, "a block of a heap is not the one wanted");
+	return pen__h5_bad(h, err, "a heap block is not the expected one");
 }
 
 /*
- * Down from an indirect block of `rows` rows at addr, that begins at heap
- * offset `base`, to the direct block with offset `off`.
+ * Descends from an indirect block of `rows` rows at addr, which starts at heap
+ * offset `base`, to the direct block that contains offset `off`.
  */
 static int descend(struct pen_h5 *h, struct pen_h5_heap *hp, uint64_t off,
 		   struct pen_err *err)
@@ -151,7 +152,7 @@ static int descend(struct pen_h5 *h, struct pen_h5_heap *hp, uint64_t off,
 		rows = pen__h5_log2(size) -
 		       pen__h5_log2(hp->start * hp->width) + 1;
 	}
-	return pen__h5_bad(h, err, "an object lies outside its heap");
+	return pen__h5_bad(h, err, "an object is outside its heap");
 }
 
 struct huge {
@@ -173,7 +174,7 @@ static int see_huge(void *arg, struct pen_bytes *b, struct pen_err *err)
 	return 1;
 }
 
-/* An object too large for a block: it lies in the file by itself. */
+/* An object too large for a block is stored separately in the file. */
 static int get_huge(struct pen_h5 *h, struct pen_h5_heap *hp,
 		    struct pen_bytes *id, struct pen_buf *mem,
 		    struct pen_span *out, struct pen_err *err)
@@ -207,7 +208,7 @@ int pen__h5_heap_get(struct pen_h5 *h, struct pen_h5_heap *hp,
 	int rc = 0;
 
 	if (head >> 6 || kind == 3)
-		return pen__h5_bad(h, err, "a heap id of an unknown kind");
+		return pen__h5_bad(h, err, "the type of a heap ID is unknown");
 	if (kind == 1)
 		return get_huge(h, hp, &b, mem, out, err);
 	if (kind == 2) {
@@ -216,12 +217,13 @@ int pen__h5_heap_get(struct pen_h5 *h, struct pen_h5_heap *hp,
 			len = len << 8 | pen__take_u8(&b);
 		*out = (struct pen_span){ pen__take(&b, len + 1),
 					  (size_t)len + 1 };
-		return b.bad ? pen__h5_bad(h, err, "a heap id is cut off") : 0;
+		return b.bad ? pen__h5_bad(h, err, "a heap ID is truncated")
+			     : 0;
 	}
 	off = pen__take_le(&b, hp->off_size);
 	len = pen__take_le(&b, hp->len_size);
 	if (b.bad)
-		return pen__h5_bad(h, err, "a heap id is cut off");
+		return pen__h5_bad(h, err, "a heap ID is truncated");
 	if (!hp->block.p || off < hp->block_off ||
 	    off - hp->block_off >= hp->block.n)
 		rc = hp->rows ? descend(h, hp, off, err)
@@ -230,7 +232,7 @@ int pen__h5_heap_get(struct pen_h5 *h, struct pen_h5_heap *hp,
 		return rc;
 	off -= hp->block_off;
 	if (off > hp->block.n || len > hp->block.n - off)
-		return pen__h5_bad(h, err, "an object lies outside its heap");
+		return pen__h5_bad(h, err, "an object is outside its heap");
 	*out = (struct pen_span){ hp->block.p + off, (size_t)len };
 	return 0;
 }
@@ -244,8 +246,8 @@ struct tree {
 	struct pen_err *err;
 	uint32_t node_size, record;
 	uint8_t type;
-	unsigned nrec_size;	      /* of counts of records in a child */
-	unsigned total_size[DEEPEST]; /* of totals below, by level */
+	unsigned nrec_size;	      /* bytes of the record count of a child */
+	unsigned total_size[DEEPEST]; /* bytes of the total below, by level */
 };
 
 static int each_record(struct tree *t, const uint8_t *p)
@@ -268,7 +270,8 @@ static int walk_node(struct tree *t, uint64_t addr, uint64_t nrec,
 	int rc;
 
 	if (n > t->node_size)
-		return pen__h5_bad(t->h, t->err, "a B-tree node is too full");
+		return pen__h5_bad(t->h, t->err,
+				   "a B-tree node has too many records");
 	rc = pen__h5_load_as(t->h, addr, n, level ? "BTIN" : "BTLF", true, &buf,
 			     &b, t->err);
 	if (rc < 0)
@@ -291,7 +294,7 @@ static int walk_node(struct tree *t, uint64_t addr, uint64_t nrec,
 	return rc;
 }
 
-/* How many records nodes can have says how wide their counts are stored. */
+/* The maximum number of records per node defines the width of the counts. */
 static bool size_levels(struct tree *t, unsigned depth)
 {
 	uint64_t most = (t->node_size - 10) / t->record, below = most;
@@ -340,7 +343,7 @@ int pen__h5_btree2(struct pen_h5 *h, uint64_t addr, uint8_t type,
 	if (b.bad || t.type != type || !t.record ||
 	    t.node_size < 10 + t.record || depth >= DEEPEST ||
 	    !size_levels(&t, depth))
-		return pen__h5_bad(h, err, "the header of a B-tree");
+		return pen__h5_bad(h, err, "the header of a B-tree is invalid");
 	if (root == PEN_H5_NOWHERE || (!nrec && !depth))
 		return 0;
 	rc = walk_node(&t, root, nrec, depth);

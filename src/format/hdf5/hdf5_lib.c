@@ -8,7 +8,7 @@ static pthread_mutex_t libhdf5_lock = PTHREAD_MUTEX_INITIALIZER;
 void pen__hdf5_enter(struct pen_hdf5_turn *t)
 {
 	pthread_mutex_lock(&libhdf5_lock);
-	/* it would print its errors */
+	/* otherwise libhdf5 prints its errors */
 	H5Eget_auto2(H5E_DEFAULT, &t->shown, &t->arg);
 	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }

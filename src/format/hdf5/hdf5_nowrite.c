@@ -1,4 +1,4 @@
-/* In place of hdf5_write.c in a build without libhdf5: says so. */
+/* Replaces hdf5_write.c in builds without libhdf5. */
 #include "format/hdf5/hdf5_fields.h"
 
 int pen__h5_write(const struct pen_format *f, const struct pen_table *t,
@@ -7,6 +7,7 @@ int pen__h5_write(const struct pen_format *f, const struct pen_table *t,
 	(void)f;
 	(void)t;
 	(void)out;
-	return pen__fail(err, PEN_ENOTSUP, "hdf5",
-			 "writing is not in this build: HDF5 was not found");
+	return pen__fail(
+		err, P_NOT_IN_BUILD, "hdf5",
+		"writing HDF5 is not in this build: HDF5 was not found");
 }

@@ -1,7 +1,7 @@
 /*
  * Object headers, versions 1 and 2: a list of messages in one or more blocks.
- * Version 2 blocks carry checksums, which are verified. Refuses headers in
- * more than 32 blocks.
+ * The checksums of version 2 blocks are verified. Rejects headers of more than
+ * 32 blocks.
  */
 #include "format/hdf5/hdf5_int.h"
 
@@ -12,7 +12,7 @@
 #define V2_TIMES 0x20
 #define SHARED 0x02
 
-/* A block that is still to be read. */
+/* A block to be read. */
 struct more {
 	uint64_t addr, n;
 };
@@ -51,23 +51,23 @@ static int follow(struct reader *r, const struct pen_h5_msg *m)
 	const uint64_t n = pen__h5_len(r->h, &b);
 
 	if (b.bad)
-		return pen__h5_bad(r->h, r->err, "a continuation is cut off");
+		return pen__h5_bad(r->h, r->err, "a continuation is truncated");
 	if (r->ntodo == 32)
 		return pen__h5_cannot(r->h, r->err,
-				      "an object header is in "
-				      "more than 32 pieces");
+				      "object headers of more than 32 blocks "
+				      "are not supported");
 	r->todo[r->ntodo++] = (struct more){ addr, n };
 	return 0;
 }
 
-/* The messages of one block; at: where b begins in the object. */
+/* The messages of one block; at: offset of b in the object. */
 static int take_messages(struct reader *r, struct pen_bytes *b, uint64_t at)
 {
 	const uint8_t *const start = b->p;
 	const size_t head = r->v2 ? 4u + (r->order ? 2 : 0) : 8;
 	int rc = 0;
 
-	/* what is too short for a message is a gap */
+	/* a rest too short for a message is a gap */
 	while (rc >= 0 && pen__bytes_left(b) >= head) {
 		struct pen_h5_msg m = { 0 };
 
@@ -97,8 +97,8 @@ static int load(struct reader *r, uint64_t addr, uint64_t n, const char *sign,
 
 	if (hd->nblocks == 32)
 		return pen__h5_cannot(r->h, r->err,
-				      "an object header is in "
-				      "more than 32 pieces");
+				      "object headers of more than 32 blocks "
+				      "are not supported");
 	rc = pen__h5_load_as(r->h, addr, n, sign, r->v2,
 			     &hd->block[hd->nblocks], b, r->err);
 	if (rc >= 0)
@@ -115,7 +115,8 @@ static int open_v1(struct reader *r, uint64_t addr, struct pen_bytes *in)
 	pen__take(in, 2 + 2 + 4);
 	n = pen__take_u32(in);
 	if (in->bad)
-		return pen__h5_bad(r->h, r->err, "an object header is cut off");
+		return pen__h5_bad(r->h, r->err,
+				   "an object header is truncated");
 	rc = load(r, addr + 16, n, "", &b);
 	return rc < 0 ? rc : take_messages(r, &b, addr + 16);
 }
@@ -130,13 +131,16 @@ static int open_v2(struct reader *r, uint64_t addr, struct pen_bytes *in)
 
 	pen__take(in, 4);
 	if (pen__take_u8(in) != 2)
-		return pen__h5_bad(r->h, r->err, "object header version");
+		return pen__h5_bad(
+			r->h, r->err,
+			"the version of an object header is unknown");
 	flags = pen__take_u8(in);
 	pen__take(in, (flags & V2_TIMES ? 16 : 0) + (flags & V2_PHASE ? 4 : 0));
 	n = pen__take_le(in, 1u << (flags & 3));
 	head = (uint64_t)(in->p - start);
 	if (in->bad || n > r->h->pk->size)
-		return pen__h5_bad(r->h, r->err, "an object header is cut off");
+		return pen__h5_bad(r->h, r->err,
+				   "an object header is truncated");
 	r->v2 = true;
 	r->order = flags & V2_ORDER;
 	rc = load(r, addr, head + n + 4, "OHDR", &b);
@@ -154,9 +158,8 @@ static int open_all(struct reader *r, uint64_t addr)
 	int rc;
 
 	if (addr >= size)
-		return pen__h5_bad(r->h, r->err,
-				   "an object lies outside the "
-				   "file, which may have been cut off");
+		return pen__h5_cut(r->h, r->err,
+				   "an object is outside the file");
 	rc = pen__h5_load(r->h, addr, size - addr < 40 ? size - addr : 40,
 			  &start, r->err);
 	if (rc < 0)
@@ -167,9 +170,7 @@ static int open_all(struct reader *r, uint64_t addr)
 	else if (start.n > 16 && start.p[0] == 1)
 		rc = open_v1(r, addr, &b);
 	else
-		rc = pen__h5_bad(r->h, r->err,
-				 "no object header where one "
-				 "should be");
+		rc = pen__h5_bad(r->h, r->err, "an object header is missing");
 	pen__buf_fini(&start);
 	for (uint32_t i = 0; rc >= 0 && i < r->ntodo; i++) {
 		rc = load(r, r->todo[i].addr, r->todo[i].n, r->v2 ? "OCHK" : "",
@@ -225,7 +226,7 @@ bool pen__h5_is_dataset(const struct pen_h5_head *hd)
 	       pen__h5_msg(hd, PEN_H5_MSG_SPACE);
 }
 
-/* A message of the file's table becomes one of a header that has no other. */
+/* Wraps a message of the shared message table in a header of its own. */
 static int from_table(struct pen_h5 *h, const struct pen_h5_msg *m,
 		      struct pen_bytes *b, struct pen_h5_head *hd,
 		      struct pen_err *err)
@@ -236,11 +237,11 @@ static int from_table(struct pen_h5 *h, const struct pen_h5_msg *m,
 	int rc;
 
 	if (!id)
-		return pen__h5_bad(h, err, "a shared message is cut off");
+		return pen__h5_bad(h, err, "a shared message is truncated");
 	hd->nblocks = 1;
 	rc = pen__h5_shared_get(h, m->type, id, buf, err);
 	if (rc >= 0 && buf->n > UINT32_MAX)
-		rc = pen__h5_bad(h, err, "a shared message");
+		rc = pen__h5_bad(h, err, "a shared message is too long");
 	return rc < 0 ? rc
 		      : add(&r, &(struct pen_h5_msg){ .p = buf->p,
 						      .n = (uint32_t)buf->n,
@@ -265,19 +266,17 @@ int pen__h5_shared(struct pen_h5 *h, const struct pen_h5_msg *m,
 		rc = from_table(h, m, &b, hd, err);
 	} else {
 		if (version == 1)
-			pen__take(&b, 6u + h->sl); /* a local heap's address */
+			pen__take(&b, 6u + h->sl); /* address of a local heap */
 		addr = pen__h5_addr(h, &b);
 		if (b.bad || version < 1 || version > 3)
 			return pen__h5_bad(h, err,
-					   "a shared message is cut off");
+					   "a shared message is truncated");
 		rc = pen__h5_head_open(h, addr, hd, err);
 	}
 	if (rc < 0)
 		return rc;
 	*out = pen__h5_msg(hd, (enum pen_h5_msg_type)m->type);
 	if (!*out || ((*out)->flags & SHARED))
-		return pen__h5_bad(h, err,
-				   "a shared message is not where it "
-				   "should be");
+		return pen__h5_bad(h, err, "a shared message is missing");
 	return 0;
 }

@@ -1,8 +1,7 @@
 /*
- * The way to the data sets of a file that can be fields (plain_pick.c chooses
- * among them). Groups are walked along hard links, each once; soft links are
- * followed only where fields= names them. Refuses files of more than 4096
- * groups, whose fields have to be named.
+ * Finds the data sets of a file that can be fields (plain_pick.c chooses among
+ * them). Groups are walked along hard links, each once; soft links are followed
+ * only if listed in fields=. Files of more than 4096 groups require fields=.
  */
 #include <stdio.h>
 
@@ -13,7 +12,7 @@
 #define DEEPEST 32
 
 struct walk {
-	struct pen_picker w; /* first: the source gets this one */
+	struct pen_picker w; /* must be first: passed to the source */
 	struct pen_h5 *h;
 	uint64_t *seen; /* groups */
 	size_t nseen, cap_seen;
@@ -30,7 +29,7 @@ static int add(struct walk *k, uint64_t addr, const struct pen_h5_data *d,
 	return pen__picker_add(&k->w, addr, &a, err);
 }
 
-/* What cannot be a field is passed over; what is damaged is not. */
+/* Skips what cannot be a field, but not what is damaged. */
 static int see_dataset(struct walk *k, uint64_t addr, struct pen_err *err)
 {
 	struct pen_err why = { 0 };
@@ -66,9 +65,10 @@ static int see_group(struct walk *k, uint64_t addr, struct pen_err *err)
 		if (k->seen[i] == addr)
 			return 0;
 	if (k->depth == DEEPEST || k->nseen == MOST_GROUPS)
-		return pen__fail(err, PEN_ENOTSUP, k->w.name,
-				 "more than %d groups, or nested more than %d "
-				 "deep; name the data sets with fields=",
+		return pen__fail(err, P_OVER_LIMIT, k->w.name,
+				 "the file has more than %d groups, or groups "
+				 "nested more than %d deep; list the data sets "
+				 "to read with fields=",
 				 MOST_GROUPS, DEEPEST);
 	if (k->nseen == k->cap_seen) {
 		const size_t cap = k->cap_seen ? k->cap_seen * 2 : 16;
@@ -98,13 +98,13 @@ static int see_link(void *arg, const struct pen_h5_link *l, struct pen_err *err)
 	int rc;
 
 	pen__picker_see(&k->w, l->name);
-	/* links to what has a name elsewhere, or is elsewhere */
+	/* soft links have a hard one elsewhere; external ones leave the file */
 	if (l->target || l->external)
 		return 0;
 	if (n + len + 2 > sizeof(k->w.path))
-		return pen__fail(err, PEN_ENOTSUP, k->w.name,
-				 "a path is longer than %zu bytes; name the "
-				 "data sets with fields=",
+		return pen__fail(err, P_OVER_LIMIT, k->w.name,
+				 "a path is longer than %zu bytes; list the "
+				 "data sets to read with fields=",
 				 sizeof(k->w.path) - 2);
 	rc = pen__h5_head_open(k->h, l->addr, &hd, err);
 	if (rc < 0)
@@ -131,8 +131,8 @@ static int see_near(void *near, const struct pen_h5_link *l,
 	return 0;
 }
 
-/* What is near to its last part, in the group that it should be in. */
-static int not_there(struct walk *k, struct pen_err *err)
+/* Suggests a similar name from the group of the missing object. */
+static int no_object(struct walk *k, struct pen_err *err)
 {
 	const char *slash = strrchr(k->w.path, '/');
 	const char *name = slash ? slash + 1 : k->w.path;
@@ -144,11 +144,12 @@ static int not_there(struct walk *k, struct pen_err *err)
 		 k->w.path);
 	if (pen__h5_find(k->h, group, &addr, NULL) >= 0)
 		(void)!pen__h5_links(k->h, addr, see_near, &near, NULL);
-	return pen__fail(err, PEN_ENOTFOUND, k->w.name, "has no object %s%s",
-			 k->w.path, pen__near_text(&near).s);
+	return pen__fail(err, P_NO_SUCH_PART, k->w.name,
+			 "there is no object '%s'%s", k->w.path,
+			 pen__near_text(&near).s);
 }
 
-/* One name of the option. */
+/* Adds one data set of fields=. */
 static int h5_named(struct pen_picker *w, struct pen_err *err)
 {
 	struct walk *k = (struct walk *)w;
@@ -158,7 +159,7 @@ static int h5_named(struct pen_picker *w, struct pen_err *err)
 	int rc = pen__h5_find(k->h, k->w.path, &addr, err);
 
 	if (rc == PEN_ENOTFOUND)
-		return not_there(k, err);
+		return no_object(k, err);
 	if (rc < 0)
 		return rc;
 	snprintf(where, sizeof(where), "%.150s:%.100s", k->w.name, k->w.path);
@@ -166,12 +167,13 @@ static int h5_named(struct pen_picker *w, struct pen_err *err)
 	if (rc < 0)
 		return rc;
 	if (d.type.dtype < 0)
-		rc = pen__fail(err, PEN_ENOTSUP, where,
-			       "holds %s; a field is made of numbers",
-			       pen__h5_type_name(&d.type));
+		rc = pen__fail(
+			err, P_UNSUPPORTED_TYPE, where,
+			"the data set contains %s, but a field must be numeric",
+			pen__h5_type_name(&d.type));
 	else if (d.space.null)
-		rc = pen__fail(err, PEN_ENOTSUP, where,
-			       "holds nothing (a null data space)");
+		rc = pen__fail(err, P_UNSUPPORTED_TYPE, where,
+			       "the data set is empty (a null dataspace)");
 	else
 		rc = add(k, addr, &d, err);
 	pen__h5_data_close(&d);
@@ -224,7 +226,7 @@ int pen__h5_index(const struct pen_format *f, struct pen_peek *pk,
 	struct pen_err mine;
 	int rc;
 
-	/* whoever reads through the callback needs the code it failed with */
+	/* callers of the read callback need its error code */
 	err = err ? err : &mine;
 	*err = (struct pen_err){ 0 };
 	rc = pen__h5_open(&k.h, pk, err);

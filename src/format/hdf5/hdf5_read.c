@@ -1,14 +1,12 @@
 /*
- * Lists read whole while a file is indexed: offsets, labels, names. Refuses
- * more axes than one, and lengths that a file of this size cannot hold.
+ * Reads entire lists while a file is indexed: offsets, labels, names. Rejects
+ * more than one axis, and lengths that a file of this size cannot contain.
  */
 #include <inttypes.h>
 
 #include "base/mem.h"
 #include "format/array.h"
 #include "format/hdf5/hdf5_int.h"
-
-#define MOST_RATIO 1100 /* what deflate makes of a byte, and some */
 
 struct reader {
 	struct pen_h5 *h;
@@ -18,33 +16,30 @@ struct reader {
 	struct pen_scratch scratch;
 	uint8_t *chunk; /* unpacked */
 	uint8_t *to;
-	size_t n; /* bytes of all */
+	size_t n; /* total bytes */
 };
 
 static int too_long(const struct reader *r, uint64_t n)
 {
-	return pen__fail(r->err, PEN_EDATA, r->where,
-			 "declares %" PRIu64 " bytes, which a file of %" PRIu64
-			 " bytes cannot hold",
+	return pen__fail(r->err, P_DAMAGED, r->where,
+			 "the data set declares %" PRIu64
+			 " bytes, which a file of %" PRIu64
+			 " bytes cannot contain",
 			 n, r->h->pk->size);
 }
 
 static int measure(struct reader *r)
 {
-	const uint64_t size = r->h->pk->size;
-	const uint64_t most =
-		((uint64_t)1 << 20) + (size < UINT64_MAX / 2 / MOST_RATIO
-					       ? size * MOST_RATIO
-					       : UINT64_MAX / 2);
+	const uint64_t most = pen__chunked_most(r->h->pk->size);
 	uint64_t n;
 
 	if (r->d->space.ndim > 1)
-		return pen__fail(r->err, PEN_ENOTSUP, r->where,
-				 "has %u axes where a list should be",
+		return pen__fail(r->err, P_UNSUPPORTED_FEATURE, r->where,
+				 "the data set has %u axes instead of one",
 				 r->d->space.ndim);
 	if (!pen__h5_count(&r->d->space, &n))
 		return too_long(r, UINT64_MAX);
-	n *= r->d->type.size; /* data_open made sure that it fits */
+	n *= r->d->type.size; /* data_open checked that it does not overflow */
 	if (n > most)
 		return too_long(r, n);
 	if (r->d->layout == PEN_H5_CHUNKED && r->d->chunk_bytes > most)
@@ -85,7 +80,7 @@ static int put_chunk(struct reader *r, const struct pen_chunk *c)
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(r->err, r->where, size);
 	if (rc < 0)
-		return pen__fail(r->err, PEN_EDATA, r->where, "%s", why);
+		return pen__fail(r->err, P_DAMAGED, r->where, "%s", why);
 	if (n < size)
 		memcpy(r->to + at, r->chunk, n);
 	return 0;

@@ -1,10 +1,9 @@
 /*
- * Data types and data spaces. A type is understood as far as its bytes can
- * become a field: integers and floats of whole bytes in either order,
- * enumerations of these (h5py's FALSE/TRUE over int8 is bool), and h5py's
- * complex numbers, a compound of r and i. All others are parsed to their end,
- * so that attributes can be read, but have no dtype. Refuses types nested more
- * than 8 deep.
+ * Data types and dataspaces. Types that can be a field are recognised: integers
+ * and floats of entire bytes in either byte order, enumerations of these
+ * (h5py's FALSE/TRUE over int8 is bool), and h5py's complex numbers, a compound
+ * of r and i. Others are parsed completely, so that attributes can be read, but
+ * have no dtype. Rejects types nested more than 8 deep.
  */
 #include "format/hdf5/hdf5_int.h"
 
@@ -67,19 +66,19 @@ static void take_float(struct pen_bytes *b, struct pen_h5_type *t,
 	t->swap = bits & 1;
 	if (b->bad || offset || man_at || (bits & 0x40) ||
 	    (bits >> 8 & 0xff) != precision - 1)
-		return; /* VAX order among them */
+		return; /* VAX byte order, for example */
 	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (t->size == known[i].size && exp_at == known[i].exp_at &&
 		    exp_n == known[i].exp_n && man_n == known[i].man_n &&
 		    precision == known[i].precision && bias == known[i].bias &&
 		    (bits >> 4 & 3) == known[i].norm)
 			t->dtype = known[i].dtype;
-	/* x87 numbers are an Intel thing: nobody writes them swapped */
+	/* x87 numbers are little-endian by definition */
 	if (t->dtype == PEN_F80 && t->swap)
 		t->dtype = -1;
 }
 
-/* {"r": float, "i": float}, packed, is what h5py makes of complex. */
+/* h5py stores complex numbers as packed {"r": float, "i": float}. */
 static void see_complex(struct pen_h5_type *t)
 {
 	struct pen_h5_type m[2];
@@ -220,7 +219,7 @@ static bool take_type(struct pen_bytes *b, struct pen_h5_type *t,
 		return false;
 	}
 	t->raw = (struct pen_span){ start, (size_t)(b->p - start) };
-	/* not of members: each would be parsed again at every level */
+	/* not for members: they would be parsed again at every level */
 	if (!b->bad && !depth && t->cls == PEN_H5_COMPOUND)
 		see_complex(t);
 	return !b->bad;
@@ -281,21 +280,21 @@ bool pen__h5_base(const struct pen_h5_type *t, struct pen_h5_type *out)
 const char *pen__h5_type_name(const struct pen_h5_type *t)
 {
 	static const char *const names[] = {
-		"integers of an odd number of bits",
-		"floats of an unusual kind",
+		"integers of an unsupported width",
+		"floats of an unsupported format",
 		"times",
-		"strings of fixed length",
-		"bit fields of an odd size",
+		"fixed-length strings",
+		"bit fields of an unsupported size",
 		"opaque bytes",
-		"records (a compound)",
+		"compound records",
 		"references",
-		"an enumeration of an odd size",
-		"values of variable length",
-		"small arrays (an array type)",
+		"an enumeration of an unsupported size",
+		"variable-length values",
+		"values of an array type",
 	};
 
 	if (t->vlen_string)
-		return "strings of variable length";
+		return "variable-length strings";
 	return names[t->cls];
 }
 

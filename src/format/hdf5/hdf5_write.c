@@ -1,10 +1,10 @@
 /*
- * The writer of HDF5, through libhdf5 and in its newest file version, as DLIO
- * writes: records_0, records_1, ... with the samples along axis 0, and labels.
- * A file is made in memory and then handed out in one piece, because libhdf5
- * wants to seek and a pen_out only takes bytes. libhdf5 does one thing at a
- * time: the values are made before, and the file handed out after. Refuses
- * nothing the fields can be but complex numbers.
+ * The HDF5 writer, through libhdf5 with its newest file version, in DLIO's
+ * layout: records_0, records_1, ... with samples along axis 0, and labels. A
+ * file is built in memory and written in one piece, because libhdf5 needs to
+ * seek and a pen_out does not support that. libhdf5 runs one thread at a time,
+ * so values are generated before, and the file is written after its turn.
+ * Complex numbers are not supported.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "format/hdf5/hdf5_lib.h"
 
 #define LZF 32000
-#define SUPERBLOCK 44u /* bytes under the checksum, versions 2 and 3 */
+#define SUPERBLOCK 44u /* bytes covered by the checksum, versions 2 and 3 */
 
 struct writer {
 	const struct pen_h5_format *p;
@@ -31,13 +31,13 @@ struct writer {
 
 static int failed(const struct writer *w, const char *what)
 {
-	return pen__fail(w->err, PEN_EIO, "hdf5", "libhdf5 could not %s", what);
+	return pen__fail(w->err, P_IO, "hdf5", "libhdf5 cannot %s", what);
 }
 
 /*
- * LZF for libhdf5, which does not have it: only packing, as nothing is read
- * here. 0 tells it to store the chunk as it is. The buffer is libhdf5's, made
- * with its allocator.
+ * LZF for libhdf5, which does not include it; only compression, as nothing is
+ * read here. Returning 0 stores the chunk uncompressed. Buffers use the
+ * allocator of libhdf5.
  */
 static size_t lzf_pack(unsigned flags, size_t ncd, const unsigned *cd, size_t n,
 		       size_t *cap, void **buf)
@@ -72,7 +72,7 @@ static const H5Z_class2_t lzf_filter = {
 	.filter = lzf_pack,
 };
 
-/* "1x64x64": exactly n positive numbers. */
+/* Parses exactly n positive numbers, such as "1x64x64". */
 static bool parse_dims(const char *s, unsigned n, hsize_t *out)
 {
 	char *end;
@@ -86,7 +86,7 @@ static bool parse_dims(const char *s, unsigned n, hsize_t *out)
 	return n > 0;
 }
 
-/* Chunks no longer than the axis is, or may become. */
+/* Chunks are clipped to the maximum length of the axis. */
 static bool parse_chunk(const char *s, unsigned n, const hsize_t *most,
 			hsize_t *out)
 {
@@ -98,7 +98,7 @@ static bool parse_chunk(const char *s, unsigned n, const hsize_t *most,
 	return true;
 }
 
-/* Layout and filters; a compressed or growing data set without a chunk shape
+/* Layout and filters; a compressed or growable data set without a chunk shape
  * gets chunks of one sample. */
 static int set_layout(const struct writer *w, hid_t dcpl, unsigned n,
 		      const hsize_t *dims, const hsize_t *most, size_t size)
@@ -112,9 +112,10 @@ static int set_layout(const struct writer *w, hid_t dcpl, unsigned n,
 	for (unsigned i = 0; i < n; i++)
 		chunk[i] = i && dims[i] ? dims[i] : 1;
 	if (p->chunk && !parse_chunk(p->chunk, n, most, chunk))
-		return pen__fail(w->err, PEN_EINVAL, "chunk",
-				 "is not a shape of %u numbers, like 1x64x64",
-				 n);
+		return pen__fail(
+			w->err, P_BAD_VALUE, "chunk",
+			"'%s' is not a shape of %u numbers, such as 1x64x64",
+			p->chunk, n);
 	if (!p->chunk && !p->compression && !p->maxshape)
 		return 0;
 	ok = H5Pset_chunk(dcpl, (int)n, chunk) >= 0;
@@ -124,7 +125,7 @@ static int set_layout(const struct writer *w, hid_t dcpl, unsigned n,
 		ok = H5Pset_deflate(dcpl, (unsigned)p->level) >= 0;
 	for (unsigned i = 0; i < n; i++)
 		items *= chunk[i];
-	/* h5py's: revision, LZF version, bytes of a chunk */
+	/* as in h5py: revision, LZF version, bytes per chunk */
 	lzf_says[2] = (unsigned)(items * size);
 	if (ok && p->compression == 2)
 		ok = H5Zregister(&lzf_filter) >= 0 &&
@@ -133,7 +134,7 @@ static int set_layout(const struct writer *w, hid_t dcpl, unsigned n,
 	return ok ? 0 : failed(w, "set chunks or filters");
 }
 
-/* How far the axes may grow: samples never. */
+/* Maximum lengths of the axes; the sample axis cannot grow. */
 static int set_most(const struct writer *w, unsigned n, const hsize_t *dims,
 		    hsize_t *most)
 {
@@ -141,17 +142,20 @@ static int set_most(const struct writer *w, unsigned n, const hsize_t *dims,
 	if (!w->p->maxshape)
 		return 0;
 	if (!parse_dims(w->p->maxshape, n - 1, most + 1))
-		return pen__fail(w->err, PEN_EINVAL, "maxshape",
-				 "is not a shape of %u numbers, like 64x64",
-				 n - 1);
+		return pen__fail(
+			w->err, P_BAD_VALUE, "maxshape",
+			"'%s' is not a shape of %u numbers, such as 64x64",
+			w->p->maxshape, n - 1);
 	for (unsigned i = 1; i < n; i++)
 		if (most[i] < dims[i])
-			return pen__fail(w->err, PEN_EINVAL, "maxshape",
-					 "is below the data's own shape");
+			return pen__fail(
+				w->err, P_BAD_VALUE, "maxshape",
+				"'%s' is smaller than the shape of the data",
+				w->p->maxshape);
 	return 0;
 }
 
-/* One data set of whole samples, or of a part of each. */
+/* One data set of samples, or of a part of each. */
 static int put(const struct writer *w, const char *name, enum pen_dtype dtype,
 	       unsigned n, const hsize_t *dims, const void *data, bool plain)
 {
@@ -160,11 +164,11 @@ static int put(const struct writer *w, const char *name, enum pen_dtype dtype,
 	hsize_t most[PEN_MAX_DIMS + 1];
 	int rc = 0;
 
-	/* the same data, the same bytes, whenever they are written */
+	/* equal data must give equal bytes, so no timestamps */
 	H5Pset_obj_track_times(dcpl, false);
 	if (type < 0)
-		rc = pen__fail(w->err, PEN_ENOTSUP, name,
-			       "%s cannot be written as HDF5",
+		rc = pen__fail(w->err, P_UNSUPPORTED_TYPE, name,
+			       "%s cannot be written to HDF5",
 			       pen_dtype_name(dtype));
 	if (!rc && !plain)
 		rc = set_most(w, n, dims, most);
@@ -188,8 +192,8 @@ static int put(const struct writer *w, const char *name, enum pen_dtype dtype,
 	return rc;
 }
 
-/* Part i of n of every sample, gathered. A part that is one long drops its
- * axis, as DLIO's do. */
+/* Gathers part i of n of every sample. An axis of length 1 is dropped, as DLIO
+ * does. */
 static int put_part(const struct writer *w, unsigned i, unsigned n,
 		    const hsize_t *dims)
 {
@@ -203,7 +207,8 @@ static int put_part(const struct writer *w, unsigned i, unsigned n,
 	int rc;
 
 	if (!pen__shape_bytes(fd->shape, fd->ndim, fd->dtype, &row))
-		return failed(w, "write samples of this size");
+		return pen__fail(w->err, P_CANNOT_WRITE_THIS, "hdf5",
+				 "samples of this shape cannot be written");
 	snprintf(name, sizeof(name), "records_%u", i);
 	if (ndim == fd->ndim) {
 		less[0] = dims[0];
@@ -241,11 +246,14 @@ static int put_field(const struct writer *w, uint32_t i)
 	int rc = 0;
 
 	if (fd->ndim + 1 > PEN_MAX_DIMS)
-		return failed(w, "write so many axes");
+		return pen__fail(w->err, P_CANNOT_WRITE_THIS, fd->name,
+				 "more than %d axes cannot be written",
+				 PEN_MAX_DIMS - 1);
 	dims_of(w, i, dims);
 	if (n > 1 && (!fd->ndim || dims[1] % n))
-		return pen__fail(w->err, PEN_EINVAL, "num_dset",
-				 "a sample's first axis cannot be cut into %u",
+		return pen__fail(w->err, P_BAD_VALUE, "num_dset",
+				 "the first axis of a sample cannot be split "
+				 "into %u equal parts",
 				 n);
 	if (n > 1)
 		dims[1] /= n;
@@ -271,8 +279,8 @@ static int put_labels(const struct writer *w)
 }
 
 /*
- * H5Fget_file_image() clears the "open for writing" flag in the superblock it
- * copies, but in 1.10 leaves the checksum that was made with it.
+ * H5Fget_file_image() clears the "open for writing" flag in its copy of the
+ * superblock, but version 1.10 does not update the checksum.
  */
 static void sum_superblock(uint8_t *p, size_t n)
 {
@@ -285,7 +293,7 @@ static void sum_superblock(uint8_t *p, size_t n)
 		p[SUPERBLOCK + i] = (uint8_t)(sum >> (8 * i));
 }
 
-/* The finished file's bytes. */
+/* Takes the bytes of the finished file. */
 static int take_image(struct writer *w)
 {
 	ssize_t n;
@@ -294,12 +302,12 @@ static int take_image(struct writer *w)
 		return failed(w, "finish the file");
 	n = H5Fget_file_image(w->file, NULL, 0);
 	if (n < 0)
-		return failed(w, "tell the file's size");
+		return failed(w, "determine the file size");
 	w->image = pen__alloc((size_t)n, 1);
 	if (!w->image)
 		return pen__fail_nomem(w->err, "hdf5", (size_t)n);
 	if (H5Fget_file_image(w->file, w->image, (size_t)n) != n)
-		return failed(w, "hand out the file");
+		return failed(w, "return the file");
 	w->image_size = (size_t)n;
 	sum_superblock(w->image, (size_t)n);
 	return 0;
@@ -312,7 +320,7 @@ static int make_image(struct writer *w)
 	size_t room = (size_t)1 << 20, row;
 	int rc = 0;
 
-	/* grown once, as each time is a copy */
+	/* reserve once, since growing copies */
 	for (uint32_t i = 0; i < w->t->nfields; i++)
 		if (pen__shape_bytes(w->t->field[i].shape, w->t->field[i].ndim,
 				     w->t->field[i].dtype, &row))
@@ -329,7 +337,7 @@ static int make_image(struct writer *w)
 	if (fcpl >= 0)
 		H5Pclose(fcpl);
 	if (w->file < 0)
-		return failed(w, "make a file in memory");
+		return failed(w, "create a file in memory");
 	for (uint32_t i = 0; rc >= 0 && i < w->t->nfields; i++)
 		rc = put_field(w, i);
 	if (rc >= 0 && w->t->nfields == 1 && w->p->labels)
@@ -360,7 +368,9 @@ int pen__h5_write(const struct pen_format *f, const struct pen_table *t,
 	int rc = 0;
 
 	if (t->nfields > PEN_MAX_FIELDS)
-		return failed(&w, "write so many fields");
+		return pen__fail(err, P_CANNOT_WRITE_THIS, "hdf5",
+				 "more than %d fields cannot be written",
+				 PEN_MAX_FIELDS);
 	for (uint32_t i = 0; !rc && i < t->nfields; i++) {
 		w.data[i] = pen__table_get(t, i, &w.mem[i], err);
 		if (!w.data[i])

@@ -1,6 +1,6 @@
 /*
- * Images of several kinds, one a file: what a file is, its first bytes tell.
- * And what the writers of jpeg and png share.
+ * Images of several formats, one per file, recognised by their first bytes; and
+ * code shared by the writers of jpeg and png.
  */
 #include "format/image/image.h"
 
@@ -14,7 +14,8 @@ static const struct pen_opt image_opts[] = {
 	  .off = offsetof(struct pen_image_opts, color),
 	  .dflt = "auto",
 	  .choices = colors,
-	  .help = "pixels to make of 8-bit images; auto: what shows all" },
+	  .help = "channels of decoded 8-bit images (auto: enough for all "
+		  "images)" },
 	PEN_IMAGE_STRICT,
 	PEN_IMAGE_MAX_PIXELS,
 	{ .name = NULL },
@@ -29,9 +30,9 @@ const void *pen__image_take(const struct pen_table *t, struct pen_image *m,
 	if (t->nfields != 1 || t->nsamples != 1 || d->ndim < 2 || d->ndim > 3 ||
 	    d->shape[0] < 1 || d->shape[1] < 1 || d->shape[0] > INT32_MAX ||
 	    d->shape[1] > INT32_MAX) {
-		pen__fail(err, PEN_EINVAL, "image",
-			  "is one sample a file, of a shape like 224x224 or "
-			  "224x224x3");
+		pen__fail(err, P_CANNOT_WRITE_THIS, "image",
+			  "an image file stores one sample of a shape such as "
+			  "224x224 or 224x224x3");
 		return NULL;
 	}
 	*m = (struct pen_image){
@@ -47,7 +48,7 @@ const void *pen__image_take(const struct pen_table *t, struct pen_image *m,
 
 const struct pen_format_ops pen__format_image = {
 	.name = "image",
-	.help = "JPEG and PNG images side by side, one a file",
+	.help = "JPEG and PNG images, one per file",
 	.decoder = "jpeg png",
 	.opts = image_opts,
 	.priv_size = sizeof(struct pen_image_opts),

@@ -1,12 +1,12 @@
-/* What formats of one image a file share; see format/whole_files.h for reading.
- */
+/* Shared by formats with one image per file; see format/whole_files.h for
+ * reading. */
 #ifndef PEN_FORMAT_IMAGE_IMAGE_H
 #define PEN_FORMAT_IMAGE_IMAGE_H
 
 #include "format/format.h"
 
-/* Options that the decoder gets: here only checked, and listed. The first
- * thing in the private part of a format of images. */
+/* Options of the decoder, here only checked and listed. The private memory of
+ * image formats starts with this. */
 struct pen_image_opts {
 	uint64_t max_pixels;
 	int color;
@@ -18,19 +18,19 @@ struct pen_image_opts {
 		.name = "strict", .type = PEN_OPT_BOOL,                        \
 		.off = offsetof(struct pen_image_opts, strict),                \
 		.dflt = "true",                                                \
-		.help = "damaged files are errors; false: decode what can be"  \
+		.help = "treat damaged files as errors (false: decode what "   \
+			"is readable)"                                         \
 	}
 #define PEN_IMAGE_MAX_PIXELS                                                   \
 	{                                                                      \
 		.name = "max_pixels", .type = PEN_OPT_COUNT,                   \
 		.off = offsetof(struct pen_image_opts, max_pixels),            \
 		.dflt = "178956970", .min = 1, .max = 4e9,                     \
-		.help = "larger images are refused, as they are most often "   \
-			"made "                                                \
-			"to do harm"                                           \
+		.help = "largest number of pixels accepted (rejects "          \
+			"decompression bombs)"                                 \
 	}
 
-/* An image to be written. */
+/* An image to write. */
 struct pen_image {
 	uint32_t width, height;
 	uint8_t channels;
@@ -38,8 +38,8 @@ struct pen_image {
 };
 
 /*
- * A table to write as one image: its one sample and what it looks like. *mem
- * is the caller's to free. NULL: err says why.
+ * The single sample of a table to write as an image, and its properties. *mem
+ * is the caller's to free. NULL: see err.
  */
 const void *pen__image_take(const struct pen_table *, struct pen_image *out,
 			    void **mem, struct pen_err *);

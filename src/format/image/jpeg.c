@@ -1,6 +1,6 @@
 /*
- * JPEG files: one image, one sample, decoded by the decoder jpeg. They are
- * written here, through libjpeg-turbo.
+ * JPEG files: one sample each, read by the decoder jpeg. Written here through
+ * libjpeg-turbo.
  */
 #include <stdio.h>
 #include <turbojpeg.h>
@@ -10,7 +10,7 @@
 #include "format/image/image.h"
 
 struct jpeg {
-	struct pen_image_opts decoder; /* first */
+	struct pen_image_opts decoder; /* must be first */
 	int64_t quality;
 };
 
@@ -22,7 +22,8 @@ static const struct pen_opt jpeg_opts[] = {
 	  .off = offsetof(struct pen_image_opts, color),
 	  .dflt = "auto",
 	  .choices = colors,
-	  .help = "pixels to make; auto: grey only when all files are" },
+	  .help = "channels of decoded images (auto: grey if all files are "
+		  "grey)" },
 	PEN_IMAGE_STRICT,
 	{ .name = "quality",
 	  .type = PEN_OPT_INT,
@@ -30,7 +31,7 @@ static const struct pen_opt jpeg_opts[] = {
 	  .dflt = "75",
 	  .min = 1,
 	  .max = 100,
-	  .help = "writing" },
+	  .help = "writing: quality of the compression" },
 	PEN_IMAGE_MAX_PIXELS,
 	{ .name = NULL },
 };
@@ -46,11 +47,12 @@ static int compress(const struct jpeg *p, tjhandle tj,
 
 	if (!buf)
 		return pen__fail_nomem(err, "jpeg", n);
-	/* exact transform and 4:2:0, as Pillow writes */
+	/* exact DCT and 4:2:0, like Pillow */
 	if (tjCompress2(tj, pixels, (int)m->width, 0, (int)m->height,
 			m->channels == 1 ? TJPF_GRAY : TJPF_RGB, &buf, &n, sub,
 			(int)p->quality, TJFLAG_ACCURATEDCT | TJFLAG_NOREALLOC))
-		rc = pen__fail(err, PEN_EINVAL, "jpeg", "%s",
+		rc = pen__fail(err, P_CANNOT_WRITE_THIS, "jpeg",
+			       "cannot encode the image: %s",
 			       tjGetErrorStr2(tj));
 	else
 		rc = out->write(out, buf, n, err);
@@ -71,9 +73,10 @@ static int jpeg_write(const struct pen_format *f, const struct pen_table *t,
 		return err ? err->code : PEN_EINVAL;
 	if (m.dtype != PEN_U8 || (m.channels != 1 && m.channels != 3) ||
 	    m.width > 65500 || m.height > 65500) {
-		rc = pen__fail(err, PEN_EINVAL, "jpeg",
-			       "holds uint8 of a shape like 224x224 or "
-			       "224x224x3, at most 65500 each way");
+		rc = pen__fail(
+			err, P_CANNOT_WRITE_THIS, "jpeg",
+			"JPEG stores uint8 of a shape such as 224x224 or "
+			"224x224x3, with at most 65500 pixels per axis");
 	} else {
 		tj = pen__mem_tick() ? NULL : tjInitCompress();
 		rc = tj ? compress(f->priv, tj, &m, pixels, out, err)
@@ -89,7 +92,7 @@ static const char *const jpeg_suffixes[] = { ".jpeg", ".jpg", NULL };
 
 const struct pen_format_ops pen__format_jpeg = {
 	.name = "jpeg",
-	.help = "JPEG images, one a file",
+	.help = "JPEG images, one per file",
 	.family = "image",
 	.decoder = "jpeg",
 	.suffixes = jpeg_suffixes,

@@ -1,6 +1,6 @@
 /*
- * PNG files: one image, one sample, decoded by the decoder png. They are
- * written here, through libspng.
+ * PNG files: one sample each, read by the decoder png. Written here through
+ * libspng.
  */
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "format/image/image.h"
 
 struct png {
-	struct pen_image_opts decoder; /* first */
+	struct pen_image_opts decoder; /* must be first */
 	int64_t level;
 	bool filter;
 };
@@ -22,19 +22,20 @@ static const struct pen_opt png_opts[] = {
 	  .off = offsetof(struct pen_image_opts, color),
 	  .dflt = "auto",
 	  .choices = colors,
-	  .help = "pixels to make of 8-bit images; auto: what they have" },
+	  .help = "channels of decoded 8-bit images (auto: as stored)" },
 	{ .name = "level",
 	  .type = PEN_OPT_INT,
 	  .off = offsetof(struct png, level),
 	  .dflt = "6",
 	  .min = 0,
 	  .max = 9,
-	  .help = "writing: how hard to deflate" },
+	  .help = "writing: deflate level (9: smallest)" },
 	{ .name = "filter",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct png, filter),
 	  .dflt = "true",
-	  .help = "writing: try which filter is best; of no use for noise" },
+	  .help = "writing: choose the best filter for each row (no gain for "
+		  "noise)" },
 	PEN_IMAGE_MAX_PIXELS,
 	{ .name = NULL },
 };
@@ -71,7 +72,8 @@ static int encode(const struct png *p, spng_ctx *ctx, struct pen_image *m,
 		rc = out->write(out, buf, n, err);
 	else
 		rc = no_memory ? pen__fail_nomem(err, "png", n)
-			       : pen__fail(err, PEN_EINVAL, "png", "%s",
+			       : pen__fail(err, P_CANNOT_WRITE_THIS, "png",
+					   "cannot encode the image: %s",
 					   spng_strerror(rc));
 	pen__free(buf);
 	return rc;
@@ -89,9 +91,9 @@ static int png_write(const struct pen_format *f, const struct pen_table *t,
 	if (!pixels)
 		return err ? err->code : PEN_EINVAL;
 	if ((m.dtype != PEN_U8 && m.dtype != PEN_U16) || !m.channels) {
-		rc = pen__fail(err, PEN_EINVAL, "png",
-			       "holds uint8 or uint16 of a shape like 224x224 "
-			       "or 224x224x3, with at most 4 channels");
+		rc = pen__fail(err, P_CANNOT_WRITE_THIS, "png",
+			       "PNG stores uint8 or uint16 of a shape such as "
+			       "224x224 or 224x224x3, with at most 4 channels");
 	} else {
 		ctx = pen__png_new(SPNG_CTX_ENCODER);
 		rc = ctx ? encode(f->priv, ctx, &m, pixels, out, err)
@@ -106,7 +108,7 @@ static const char *const png_suffixes[] = { ".png", NULL };
 
 const struct pen_format_ops pen__format_png = {
 	.name = "png",
-	.help = "PNG images, one a file",
+	.help = "PNG images, one per file",
 	.family = "image",
 	.decoder = "png",
 	.suffixes = png_suffixes,

@@ -4,10 +4,10 @@
  *   Features  { map<string, Feature> feature = 1; }
  *   Feature   { oneof: BytesList 1, FloatList 2, Int64List 3 }
  *   *List     { repeated value = 1; }   numbers packed or not
- * Own code, because it is five messages and is on the hot path: values go
- * from the record straight into the batch. Unknown fields are passed over, as
- * protocol buffers ask for; groups, lengths beyond the message and a feature
- * of two kinds are refused.
+ * Parsed here, because it is only five messages and on the hot path: values go
+ * from the record straight into the batch. Unknown fields are skipped, as
+ * protocol buffers require; groups, lengths beyond the message and features of
+ * two types are rejected.
  */
 #include "format/record/example.h"
 
@@ -58,7 +58,7 @@ static void skip(struct pen_bytes *b, unsigned wire)
 	}
 }
 
-/* The number of the next field and its wire type; 0 at the end or when bad. */
+/* The next field number and its wire type; 0 at the end or on damage. */
 static uint64_t next_field(struct pen_bytes *b, unsigned *wire)
 {
 	uint64_t tag;
@@ -144,8 +144,8 @@ int pen__example_next(struct pen_example *e, struct pen_feature *out)
 	}
 }
 
-/* One piece of a list of numbers, a packed run or a single one: how many
- * bytes of *out are filled; left is what out has room for. NULL: count. */
+/* One piece of a list of numbers, packed or single: *n is its size in bytes,
+ * left the room in out. NULL out: count only. */
 static bool take_floats(struct pen_bytes *b, unsigned wire, uint8_t *out,
 			uint64_t left, uint64_t *n)
 {
@@ -194,7 +194,7 @@ static bool take_ints(struct pen_bytes *b, unsigned wire, uint8_t *out,
 	return !b->bad && !run.bad;
 }
 
-/* All elements; *total gets their bytes. */
+/* Reads all elements; *total is their size in bytes. */
 static int read_list(const struct pen_feature *f, uint8_t *out, uint64_t len,
 		     uint64_t *total)
 {
@@ -294,7 +294,7 @@ static unsigned varint_len(uint64_t v)
 	return varint(b, v);
 }
 
-/* Field `number`, a message of n bytes, which follow. */
+/* Header of field `number`, a message of n bytes that follows. */
 static void put_head(struct pen_buf *b, unsigned number, uint64_t n)
 {
 	uint8_t v[10];
@@ -308,7 +308,7 @@ static uint64_t message_len(uint64_t n)
 	return 1 + varint_len(n) + n;
 }
 
-/* Bytes of the values: one string, or packed numbers. */
+/* Encoded size of the values: one string, or packed numbers. */
 static uint64_t values_len(enum pen_feature_kind kind, const void *p, size_t n)
 {
 	const int64_t *v = p;

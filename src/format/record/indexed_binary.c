@@ -1,12 +1,12 @@
 /*
- * DLIO's indexed_binary: samples one after another in FILE, their offsets in
- * FILE.off.idx and their sizes in FILE.sz.idx, a little-endian u64 each. The
- * samples are bytes, or arrays of one type when the options say so; sizes may
- * differ. Every sample is read straight into its row.
+ * DLIO's indexed_binary: consecutive samples in FILE, their offsets in
+ * FILE.off.idx and their sizes in FILE.sz.idx, as little-endian u64. Samples
+ * are bytes, or arrays of the type given by the options; sizes may differ.
+ * Every sample is read straight into its row.
  *
- * Refuses indices of different lengths and samples outside the file. Samples
- * may overlap or leave gaps: DLIO's own writer makes such files, and its
- * reader believes the index.
+ * Rejects index files of different lengths and samples outside the file.
+ * Samples may overlap or leave gaps: DLIO writes such files, and its reader
+ * trusts the index.
  */
 #include "format/record/indexed_binary.h"
 
@@ -20,7 +20,7 @@
 #define OFFSETS ".off.idx"
 #define SIZES ".sz.idx"
 
-/* EVEN: all sizes and all steps are equal, so the blob is three numbers. */
+/* EVEN: sizes and steps are constant, so the blob has three numbers. */
 enum { EVEN, ANY };
 
 struct pen_indexed_part {
@@ -34,28 +34,19 @@ const struct pen_opt pen__indexed_opts[] = {
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct pen_indexed, dtype),
 	  .dflt = "uint8",
-	  .help = "type of an item: uint8, int32, float32, ..." },
+	  .help = "data type of the elements: uint8, int32, float32, ..." },
 	{ .name = "shape",
 	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct pen_indexed, shape),
-	  .help = "shape of a sample, 3x224x224; one axis when empty" },
+	  .help = "shape of a sample, such as 3x224x224 (default: one axis)" },
 	{ .name = NULL },
 };
 
 int pen__indexed_open(struct pen_format *f, struct pen_err *err)
 {
 	struct pen_indexed *p = f->priv;
-	int rc = pen__parse_dtype(p->dtype, &p->type, err);
 
-	if (rc < 0 || !p->shape)
-		return rc;
-	rc = pen__parse_shape(p->shape, p->dims, &p->ndim, err);
-	if (rc < 0)
-		return rc;
-	if (!pen__shape_bytes(p->dims, p->ndim, p->type, &p->row))
-		return pen__fail(err, PEN_EINVAL, "shape",
-				 "a sample is larger than any file");
-	return 0;
+	return pen__parse_array(p->dtype, p->shape, &p->a, err);
 }
 
 void pen__indexed_close(struct pen_format *f)
@@ -66,20 +57,12 @@ void pen__indexed_close(struct pen_format *f)
 	p->part = NULL;
 }
 
-static uint64_t u64_at(const uint8_t *p, uint64_t i)
-{
-	uint64_t v;
-
-	memcpy(&v, p + i * 8, 8); /* this is a little-endian machine */
-	return v;
-}
-
 /* ---- index ---- */
 
 static int read_index(struct pen_peek *pk, const char *suffix,
 		      struct pen_buf *out, struct pen_err *err)
 {
-	/* at most a sample a byte, and some that are empty */
+	/* at most one sample per byte, plus some empty ones */
 	const uint64_t limit = pk->size < UINT64_MAX / 16
 				       ? pk->size * 8 + (1u << 20)
 				       : UINT64_MAX;
@@ -88,14 +71,14 @@ static int read_index(struct pen_peek *pk, const char *suffix,
 	if (pk->read_side)
 		rc = pk->read_side(pk, suffix, limit, out, err);
 	if (rc == PEN_ENOTFOUND)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "its index is missing: there is no file of "
-				 "this name with %s after it; format=raw reads "
-				 "records of one size without",
+		return pen__fail(err, P_BAD_INDEX, pk->name,
+				 "the index is missing: there is no file of "
+				 "this name followed by %s; set format=raw to "
+				 "read fixed-size records without an index",
 				 suffix);
 	if (!rc && out->n % 8)
-		rc = pen__fail(err, PEN_EDATA, pk->name,
-			       "its index %s has %zu bytes, which are not a "
+		rc = pen__fail(err, P_BAD_INDEX, pk->name,
+			       "the index %s has %zu bytes, which is not a "
 			       "whole number of entries",
 			       suffix, out->n);
 	return rc;
@@ -106,16 +89,17 @@ static int check_sample(const struct pen_indexed *p, struct pen_peek *pk,
 			struct pen_err *err)
 {
 	if (off > pk->size || size > pk->size - off)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "sample %" PRIu64 " is outside: %" PRIu64
-				 " bytes at %" PRIu64 ", and the file has "
-				 "%" PRIu64,
+		return pen__fail(err, P_TRUNCATED, pk->name,
+				 "sample %" PRIu64
+				 " is outside the file: %" PRIu64
+				 " bytes at offset %" PRIu64
+				 ", but the file has %" PRIu64,
 				 k, size, off, pk->size);
-	if (p->row ? size != p->row : size % pen_dtype_size(p->type))
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "sample %" PRIu64 " has %" PRIu64 " bytes, "
-				 "which are not what format.dtype= and "
-				 "format.shape= say",
+	if (p->a.ndim ? size != p->a.nbytes : size % pen_dtype_size(p->a.dtype))
+		return pen__fail(err, P_DAMAGED, pk->name,
+				 "sample %" PRIu64 " has %" PRIu64
+				 " bytes, which does not match format.dtype= "
+				 "and format.shape=",
 				 k, size);
 	return 0;
 }
@@ -129,8 +113,8 @@ static int check_all(const struct pen_indexed *p, struct pen_peek *pk,
 
 	*even = true;
 	for (uint64_t k = 0; k < n; k++) {
-		const uint64_t at = u64_at(off->p, k);
-		const uint64_t size = u64_at(sizes->p, k);
+		const uint64_t at = pen__u64_at(off->p, k);
+		const uint64_t size = pen__u64_at(sizes->p, k);
 		int rc = check_sample(p, pk, k, at, size, err);
 
 		if (rc)
@@ -138,10 +122,10 @@ static int check_all(const struct pen_indexed *p, struct pen_peek *pk,
 		if (!k)
 			continue;
 		if (k == 1)
-			step = at - u64_at(off->p, 0);
-		*even = *even && size == u64_at(sizes->p, 0) && step >= size &&
-			at > u64_at(off->p, k - 1) &&
-			at - u64_at(off->p, k - 1) == step;
+			step = at - pen__u64_at(off->p, 0);
+		*even = *even && size == pen__u64_at(sizes->p, 0) &&
+			step >= size && at > pen__u64_at(off->p, k - 1) &&
+			at - pen__u64_at(off->p, k - 1) == step;
 	}
 	return 0;
 }
@@ -158,9 +142,11 @@ static void put_blob(struct pen_buf *b, const struct pen_buf *off,
 		pen__buf_put(b, sizes->p, sizes->n);
 		return;
 	}
-	pen__buf_le(b, n ? u64_at(off->p, 0) : 0, 8);
-	pen__buf_le(b, n > 1 ? u64_at(off->p, 1) - u64_at(off->p, 0) : 0, 8);
-	pen__buf_le(b, n ? u64_at(sizes->p, 0) : 0, 8);
+	pen__buf_le(b, n ? pen__u64_at(off->p, 0) : 0, 8);
+	pen__buf_le(b,
+		    n > 1 ? pen__u64_at(off->p, 1) - pen__u64_at(off->p, 0) : 0,
+		    8);
+	pen__buf_le(b, n ? pen__u64_at(sizes->p, 0) : 0, 8);
 }
 
 int pen__indexed_index(const struct pen_format *f, struct pen_peek *pk,
@@ -173,9 +159,10 @@ int pen__indexed_index(const struct pen_format *f, struct pen_peek *pk,
 	if (!rc)
 		rc = read_index(pk, SIZES, &sizes, err);
 	if (!rc && off.n != sizes.n)
-		rc = pen__fail(err, PEN_EDATA, pk->name,
-			       "its indices differ: %zu offsets, %zu sizes",
-			       off.n / 8, sizes.n / 8);
+		rc = pen__fail(
+			err, P_BAD_INDEX, pk->name,
+			"the two index files differ: %zu offsets, %zu sizes",
+			off.n / 8, sizes.n / 8);
 	if (!rc)
 		rc = check_all(f->priv, pk, &off, &sizes, &even, err);
 	if (!rc) {
@@ -211,7 +198,7 @@ static bool take_part(struct pen_span s, struct pen_indexed_part *t)
 
 static uint64_t size_of(const struct pen_indexed_part *t, uint64_t k)
 {
-	return t->sizes ? u64_at(t->sizes, k) : t->size;
+	return t->sizes ? pen__u64_at(t->sizes, k) : t->size;
 }
 
 int pen__indexed_bind(struct pen_format *f, const struct pen_index *ix,
@@ -230,10 +217,10 @@ int pen__indexed_bind(struct pen_format *f, const struct pen_index *ix,
 	for (uint64_t i = 0; i < ix->nblobs; i++) {
 		struct pen_indexed_part *t = &p->part[i];
 
-		/* those left out by on_error=skip have an empty blob */
+		/* objects excluded by on_error=skip have an empty blob */
 		if (ix->blob(ix, i).n && !take_part(ix->blob(ix, i), t))
-			return pen__fail(err, PEN_EDATA, "indexed_binary",
-					 "damaged index entry");
+			return pen__fail(err, P_BAD_INDEX, "indexed_binary",
+					 "the index entry is damaged");
 		even = even && !t->off && (t->n < 2 || t->step == t->size);
 		for (uint64_t k = 0; k < (t->off ? t->n : !!t->n); k++) {
 			most = size_of(t, k) > most ? size_of(t, k) : most;
@@ -241,13 +228,14 @@ int pen__indexed_bind(struct pen_format *f, const struct pen_index *ix,
 		}
 	}
 	*d = (struct pen_field){
-		.name = "x", .dtype = p->type, .ndim = 1, .max_bytes = most
+		.name = "x", .dtype = p->a.dtype, .ndim = 1, .max_bytes = most
 	};
-	d->shape[0] = most == least ? (int64_t)(most / pen_dtype_size(p->type))
-				    : -1;
-	if (p->ndim) {
-		d->ndim = p->ndim;
-		memcpy(d->shape, p->dims, p->ndim * sizeof(*p->dims));
+	d->shape[0] = most == least
+			      ? (int64_t)(most / pen_dtype_size(p->a.dtype))
+			      : -1;
+	if (p->a.ndim) {
+		d->ndim = p->a.ndim;
+		memcpy(d->shape, p->a.shape, p->a.ndim * sizeof(*p->a.shape));
 	}
 	f->nfields = f->units_per_sample = 1;
 	f->all_plain = true;
@@ -269,11 +257,11 @@ void pen__indexed_shape(const struct pen_format *f, uint32_t object, uint64_t k,
 	const struct pen_indexed *p = f->priv;
 
 	(void)field;
-	if (p->ndim)
-		memcpy(shape, p->dims, p->ndim * sizeof(*p->dims));
+	if (p->a.ndim)
+		memcpy(shape, p->a.shape, p->a.ndim * sizeof(*p->a.shape));
 	else
 		shape[0] = (int64_t)(size_of(part_of(f, object), k) /
-				     pen_dtype_size(p->type));
+				     pen_dtype_size(p->a.dtype));
 }
 
 void pen__indexed_locate(const struct pen_format *f, uint32_t object,
@@ -282,14 +270,15 @@ void pen__indexed_locate(const struct pen_format *f, uint32_t object,
 	const struct pen_indexed_part *t = part_of(f, object);
 
 	*u = (struct pen_unit){
-		.offset = t->off ? u64_at(t->off, k) : t->first + k * t->step,
+		.offset = t->off ? pen__u64_at(t->off, k)
+				 : t->first + k * t->step,
 		.len = size_of(t, k),
 		.object = object,
 		.flags = PEN_UNIT_PLAIN,
 	};
 }
 
-/* Every unit is PLAIN: what is to be done has been done. */
+/* Every unit is PLAIN, so nothing is left to do. */
 int pen__indexed_emit(const struct pen_format *f, const struct pen_row *r,
 		      struct pen_err *err)
 {
@@ -308,18 +297,18 @@ void pen__indexed_describe(const struct pen_format *f, struct pen_describe *d)
 		const struct pen_indexed_part *t = &p->part[i];
 
 		for (uint64_t k = 1; t->off && k < t->n; k++)
-			back |= u64_at(t->off, k) <
-				u64_at(t->off, k - 1) + size_of(t, k - 1);
+			back |= pen__u64_at(t->off, k) <
+				pen__u64_at(t->off, k - 1) + size_of(t, k - 1);
 	}
 	d->fact(d->arg, "index",
 		f->uniform ? "records of one size"
 			   : "an offset and a size each");
 	d->fact(d->arg, "compression", "none");
 	if (back)
-		d->advice(d->arg, "samples overlap or go backwards: the index "
-				  "may be wrong (DLIO starts offsets at 0 "
-				  "again after each buffer); make the data "
-				  "again");
+		d->advice(d->arg,
+			  "samples overlap or are out of order: the index may "
+			  "be wrong (DLIO restarts offsets at 0 after each "
+			  "buffer); regenerate the data");
 }
 
 /* ---- writing ---- */
@@ -347,19 +336,13 @@ int pen__indexed_write(const struct pen_format *f, const struct pen_table *t,
 	size_t row, all;
 	int rc;
 
-	(void)f;
-	if (t->nfields != 1)
-		return pen__fail(err, PEN_EINVAL, "indexed_binary",
-				 "holds one array, not %u", t->nfields);
-	if (!pen__shape_bytes(t->field->shape, t->field->ndim, t->field->dtype,
-			      &row) ||
-	    !pen__mul(row, (size_t)t->nsamples, &all))
-		return pen__fail(err, PEN_EINVAL, "indexed_binary",
-				 "samples of this shape cannot be written");
+	rc = pen__table_single(f, t, &row, &all, err);
+	if (rc)
+		return rc;
 	if (!out->side)
-		return pen__fail(err, PEN_EINVAL, "indexed_binary",
-				 "needs files for its index, which cannot be "
-				 "made here");
+		return pen__fail(err, P_CANNOT_WRITE_THIS, "indexed_binary",
+				 "the index needs separate files, which this "
+				 "output cannot create");
 	off = out->side(out, OFFSETS, err);
 	sizes = off ? out->side(out, SIZES, err) : NULL;
 	if (!sizes)
@@ -374,17 +357,7 @@ static const char *const suffixes[] = { ".indexed_binary", NULL };
 
 const struct pen_format_ops pen__format_indexed_binary = {
 	.name = "indexed_binary",
-	.help = "samples one after another, an index of them beside the file",
+	.help = "consecutive samples with an index in separate files",
 	.suffixes = suffixes,
-	.opts = pen__indexed_opts,
-	.priv_size = sizeof(struct pen_indexed),
-	.open = pen__indexed_open,
-	.close = pen__indexed_close,
-	.index = pen__indexed_index,
-	.bind = pen__indexed_bind,
-	.shape = pen__indexed_shape,
-	.locate = pen__indexed_locate,
-	.emit = pen__indexed_emit,
-	.describe = pen__indexed_describe,
-	.write = pen__indexed_write,
+	PEN_INDEXED_OPS,
 };

@@ -1,20 +1,27 @@
-/* Indexed binary, which goes by two names: what both tables are made of. */
+/* Shared by the two names of indexed binary. */
 #ifndef PEN_FORMAT_RECORD_INDEXED_BINARY_H
 #define PEN_FORMAT_RECORD_INDEXED_BINARY_H
 
+#include "codec/array_copy.h"
 #include "format/format.h"
 
 struct pen_indexed {
 	/* options */
 	char *dtype, *shape;
 	/* from open() on */
-	enum pen_dtype type;
-	uint32_t ndim; /* of shape; 0: one axis of any length */
-	int64_t dims[PEN_MAX_DIMS];
-	size_t row; /* bytes, when shape is given */
+	struct pen_array a; /* without shape=: one axis of any length */
 	/* from bind() on */
 	struct pen_indexed_part *part; /* by blob */
 };
+
+/* The members of pen_format_ops that both formats share. */
+#define PEN_INDEXED_OPS                                                        \
+	.opts = pen__indexed_opts, .priv_size = sizeof(struct pen_indexed),    \
+	.open = pen__indexed_open, .close = pen__indexed_close,                \
+	.index = pen__indexed_index, .bind = pen__indexed_bind,                \
+	.shape = pen__indexed_shape, .locate = pen__indexed_locate,            \
+	.emit = pen__indexed_emit, .describe = pen__indexed_describe,          \
+	.write = pen__indexed_write
 
 extern const struct pen_opt pen__indexed_opts[];
 int pen__indexed_open(struct pen_format *, struct pen_err *);

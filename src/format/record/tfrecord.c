@@ -1,12 +1,12 @@
 /*
- * TFRecord files of tf.train.Example, TensorFlow's own format. A record is a
- * sample, a feature is a field: bytes become uint8, floats float32, integers
- * int64, as long as they are and ragged where lengths differ; numbers that
- * every record has one of are scalars. The payload's crc32c is checked with
- * every read unless switched off. Other payloads come as bytes (decode=false).
+ * TFRecord files of tf.train.Example. A record is a sample, a feature a field:
+ * bytes become uint8, floats float32, integers int64. Fields are ragged if
+ * lengths differ, and scalars if every record has one number. The crc32c of the
+ * payload is verified on every read unless switched off. Other payloads are
+ * read as bytes (decode=false).
  *
- * Refuses compressed files (a record could not be found on its own), lists of
- * several strings, and sequence examples.
+ * Rejects compressed files (records could not be located), lists of several
+ * strings, and sequence examples.
  */
 #include "format/record/tfrecord.h"
 
@@ -25,37 +25,38 @@ static const struct pen_opt tfr_opts[] = {
 	{ .name = "fields",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(fields),
-	  .help = "features to read, image,label,...; all when empty" },
+	  .help = "features to read, separated by commas (default: all)" },
 	{ .name = "decode",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(decode),
 	  .dflt = "true",
-	  .help = "take records apart; false: one field of their bytes" },
+	  .help = "parse records as tf.train.Example (false: one field of raw "
+		  "bytes)" },
 	{ .name = "crc",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(crc),
 	  .dflt = "true",
-	  .help = "check the records' crc32c" },
+	  .help = "verify the crc32c of each record" },
 	{ .name = "scan",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(scan),
 	  .dflt = "auto",
 	  .choices = scan_choices,
-	  .help = "auto: records of one length are alike if the first and the "
-		  "last are; full: look into each when indexing" },
+	  .help = "records of equal length: auto compares the first and the "
+		  "last, full parses each" },
 	{ .name = "style",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(style),
 	  .dflt = "fields",
 	  .choices = style_choices,
-	  .help = "writing: a feature for each field, or image and size as "
-		  "DLIO does" },
+	  .help = "writing: one feature per field, or image and size as DLIO "
+		  "does" },
 	{ .name = "index",
 	  .type = PEN_OPT_BOOL,
 	  .off = offsetof(struct pen_tfr, index),
 	  .dflt = "false",
-	  .help = "writing: an index beside the file, FILE.idx, a line "
-		  "`offset length` a record (DALI's)" },
+	  .help = "writing: add an index FILE.idx with a line `offset length` "
+		  "per record (for DALI)" },
 	{ .name = NULL },
 };
 
@@ -73,7 +74,7 @@ static uint64_t le(const uint8_t *p, uint64_t i, unsigned size)
 {
 	uint64_t v = 0;
 
-	memcpy(&v, p + i * size, size); /* this is a little-endian machine */
+	memcpy(&v, p + i * size, size); /* little-endian machines only */
 	return v;
 }
 
@@ -81,7 +82,8 @@ static uint64_t le(const uint8_t *p, uint64_t i, unsigned size)
 
 static int damaged(struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, "tfrecord", "damaged index entry");
+	return pen__fail(err, P_BAD_INDEX, "tfrecord",
+			 "the index entry is damaged");
 }
 
 static bool take_part(struct pen_bytes *b, struct pen_tfr_part *t)
@@ -120,7 +122,7 @@ static bool take_column(struct pen_bytes *b, uint64_t n, char name[64],
 	return !b->bad && c->kind && c->kind <= PEN_FEATURE_INT64;
 }
 
-/* The field of this name; nfields when there is none. */
+/* The field of this name, or nfields. */
 static uint32_t field_of(const struct pen_format *f, const char *name)
 {
 	uint32_t i = 0;
@@ -142,7 +144,7 @@ static int name_fields(struct pen_format *f, const struct pen_index *ix,
 		struct pen_tfr_part t;
 		char name[64];
 
-		if (!s.n) /* left out by on_error=skip */
+		if (!s.n) /* excluded by on_error=skip */
 			continue;
 		if (!take_part(&b, &t))
 			return damaged(err);
@@ -152,10 +154,11 @@ static int name_fields(struct pen_format *f, const struct pen_index *ix,
 			if (field_of(f, name) < f->nfields)
 				continue;
 			if (f->nfields == PEN_MAX_FIELDS)
-				return pen__fail(err, PEN_ENOTSUP, "tfrecord",
-						 "more than %d features; name "
-						 "some with fields=",
-						 PEN_MAX_FIELDS);
+				return pen__fail(
+					err, P_OVER_LIMIT, "tfrecord",
+					"there are more than %d features; list "
+					"the features to read with fields=",
+					PEN_MAX_FIELDS);
 			f->field[f->nfields] = (struct pen_field){
 				.dtype = pen__feature_dtype(c.kind),
 			};
@@ -185,17 +188,17 @@ static int fill_tables(struct pen_format *f, const struct pen_index *ix,
 			if (pen__feature_dtype(c.kind) == f->field[at].dtype)
 				continue;
 			pen__blob_name(ix, i, where, sizeof(where));
-			return pen__fail(err, PEN_EDATA, where,
-					 "feature %s is not of the type it has "
-					 "in files before it; name others with "
-					 "fields=",
-					 name);
+			return pen__fail(
+				err, P_FILES_DISAGREE, where,
+				"feature '%s' has a different type in earlier "
+				"files; list other features with fields=",
+				name);
 		}
 	}
 	return 0;
 }
 
-/* The shape of a field from what all objects have of it. */
+/* The shape of a field, from all objects. */
 static void settle_field(struct pen_format *f, uint32_t i, uint64_t nblobs)
 {
 	const struct pen_tfr *p = f->priv;
@@ -250,7 +253,7 @@ static void settle_bytes(struct pen_format *f, uint64_t nblobs)
 		.max_bytes = most,
 	};
 	f->all_plain = !p->crc;
-	f->uniform = false; /* lengths and sums are between them */
+	f->uniform = false; /* lengths and checksums separate the records */
 }
 
 static int tfr_bind(struct pen_format *f, const struct pen_index *ix,
@@ -268,7 +271,8 @@ static int tfr_bind(struct pen_format *f, const struct pen_index *ix,
 	f->all_plain = f->uniform = false;
 	f->lends = p->decode;
 	if (!ix->nsamples)
-		return pen__fail(err, PEN_EDATA, "tfrecord", "no records");
+		return pen__fail(err, P_NO_SAMPLES, "tfrecord",
+				 "no records found");
 	if (p->decode && !f->nfields)
 		return damaged(err);
 	n = (size_t)ix->nblobs * (f->nfields ? f->nfields : 1);
@@ -321,7 +325,7 @@ static void tfr_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 	};
 }
 
-/* A copy, or where it is. */
+/* Copies the value, or stores its location. */
 static int take_feature(const struct pen_feature *ft, const struct pen_row *r,
 			uint32_t i)
 {
@@ -359,8 +363,8 @@ static int emit_features(const struct pen_format *f, const struct pen_row *r,
 		}
 	}
 	if (rc < 0)
-		return pen__sample_fail(f, r->object, r->k,
-					"is no tf.train.Example", err);
+		return pen__sample_error(f, P_NOT_THIS_FORMAT, r->object, r->k,
+					 "not a tf.train.Example", err);
 	for (uint32_t i = 0; i < f->nfields; i++) {
 		const struct pen_field *d = &f->field[i];
 
@@ -371,9 +375,8 @@ static int emit_features(const struct pen_format *f, const struct pen_row *r,
 		    !take_feature(&found[i], r, i))
 			continue;
 		snprintf(what, sizeof(what),
-			 "feature %s is not as the index "
-			 "says; if records of one length differ, use "
-			 "format.scan=full",
+			 "feature '%s' differs from the index; if records of "
+			 "equal length differ, set format.scan=full",
 			 d->name);
 		return pen__sample_fail(f, r->object, r->k, what, err);
 	}
@@ -388,23 +391,25 @@ static int tfr_emit(const struct pen_format *f, const struct pen_row *r,
 
 	if (p->crc) {
 		if (s.n < PEN_TFR_TAIL)
-			return pen__sample_fail(f, r->object, r->k,
-						"is cut off", err);
+			return pen__sample_error(
+				f, P_TRUNCATED, r->object, r->k,
+				"the record is truncated", err);
 		s.n -= PEN_TFR_TAIL;
 		if (le(s.p + s.n, 0, 4) !=
 		    pen__crc32c_mask(pen__crc32c(0, s.p, s.n)))
-			return pen__sample_fail(f, r->object, r->k,
-						"damaged: its crc32c differs",
-						err);
+			return pen__sample_error(
+				f, P_CHECKSUM, r->object, r->k,
+				"damaged: the crc32c of the record differs",
+				err);
 	}
 	if (p->decode)
 		return emit_features(f, r, s, err);
 	if (r->units[0].flags & PEN_UNIT_PLAIN)
 		return 0;
 	if (s.n != r->dst_len[0])
-		return pen__sample_fail(f, r->object, r->k,
-					"the bytes read are not the record's",
-					err);
+		return pen__sample_fail(
+			f, r->object, r->k,
+			"the bytes read do not match the record size", err);
 	if (s.n)
 		memcpy(r->dst[0], s.p, s.n);
 	return 0;
@@ -420,15 +425,15 @@ static void tfr_describe(const struct pen_format *f, struct pen_describe *d)
 	d->fact(d->arg, "payload", p->decode ? "tf.train.Example" : "bytes");
 	d->fact(d->arg, "crc32c", p->crc ? "checked" : "not checked");
 	if (records && bytes / records < 4096)
-		d->advice(d->arg, "records are small: each is a read of its "
-				  "own; put several samples into one record");
+		d->advice(d->arg, "records are small, and each is a separate "
+				  "read; store several samples per record");
 }
 
 static const char *const tfr_suffixes[] = { ".tfrecord", ".tfrecords", NULL };
 
 const struct pen_format_ops pen__format_tfrecord = {
 	.name = "tfrecord",
-	.help = "TensorFlow records of tf.train.Example, or of bytes",
+	.help = "TensorFlow records of tf.train.Example or raw bytes",
 	.suffixes = tfr_suffixes,
 	.opts = tfr_opts,
 	.priv_size = sizeof(struct pen_tfr),

@@ -1,4 +1,4 @@
-/* What tfrecord's reader, its indexing and its writer share. */
+/* Shared by reader, indexing and writer of tfrecord. */
 #ifndef PEN_FORMAT_RECORD_TFRECORD_H
 #define PEN_FORMAT_RECORD_TFRECORD_H
 
@@ -12,14 +12,14 @@
 /* The records of one object. */
 struct pen_tfr_part {
 	uint64_t n;
-	uint64_t len;	    /* payload bytes, when all have the same */
-	const uint8_t *off; /* else n + 1 u64: where each record begins */
+	uint64_t len;	    /* payload bytes, if equal for all */
+	const uint8_t *off; /* otherwise n + 1 u64: start of each record */
 };
 
 /* A feature in the records of one object. */
 struct pen_tfr_column {
 	enum pen_feature_kind kind; /* NONE: no record has it */
-	uint64_t count; /* elements, when all have the same; else the most */
+	uint64_t count; /* elements, if equal for all; otherwise the maximum */
 	const uint8_t *counts; /* n u32, or NULL */
 };
 
@@ -28,7 +28,7 @@ struct pen_tfr {
 	char *fields;
 	bool crc, decode;
 	int scan, style;
-	bool index; /* writing: a side file that says where records are */
+	bool index; /* writing: add a file with the offsets of records */
 	/* from bind() on */
 	struct pen_tfr_part *part;     /* by blob */
 	struct pen_tfr_column *column; /* blob * nfields + field */

@@ -1,14 +1,13 @@
 /*
- * What is in a tfrecord file. There is no table of contents: the records are
- * walked from one to the next by their lengths, each protected by a crc. Then
- * the engine has to know every sample's size before it is read. Records of
- * one length are taken to be alike when the first and the last are (emit()
- * makes sure); otherwise all are parsed, which reads the whole object once
- * and is kept in the index.
+ * Indexing of tfrecord files. There is no table of contents: records are walked
+ * by their lengths, each protected by a crc. The engine also needs the size of
+ * every sample in advance. Records of equal length are assumed to be alike if
+ * the first and the last are (emit() verifies it); otherwise all are parsed,
+ * which reads the entire object once, and the result is kept in the index.
  *
- * A damaged payload is that sample's error, not the object's: it counts as
- * the size of its neighbour, and emit() finds it damaged again. A damaged
- * length is the end of the road, since what follows cannot be found.
+ * A damaged payload is an error of that sample, not of the object: it is
+ * assumed to have the size of its neighbour, and emit() detects the damage. A
+ * damaged length ends indexing, since the following records cannot be found.
  */
 #include <inttypes.h>
 
@@ -19,12 +18,12 @@
 #include "format/value.h"
 #include "format/window.h"
 
-#define SMALL (64u << 10) /* records below this are read many at a time */
+#define SMALL (64u << 10) /* smaller records are read many at a time */
 
 struct column {
 	char name[sizeof(((struct pen_field *)0)->name)];
 	enum pen_feature_kind kind;
-	uint32_t count; /* of the records so far, unless counts */
+	uint32_t count; /* of all records so far, unless counts is set */
 	uint32_t *counts;
 };
 
@@ -37,12 +36,12 @@ struct scan {
 	struct pen_err *err;
 	uint64_t *off; /* n + 1 */
 	uint64_t n, cap;
-	uint64_t before; /* damaged ones that come first */
+	uint64_t before; /* leading damaged records */
 	bool uniform;
 	struct column column[PEN_MAX_FIELDS];
 	uint32_t ncolumns;
-	uint32_t now[PEN_MAX_FIELDS]; /* counts of the record at hand */
-	struct pen_near near;	      /* of the first record's features */
+	uint32_t now[PEN_MAX_FIELDS]; /* counts of the current record */
+	struct pen_near near; /* among the features of the first record */
 };
 
 static uint64_t len_of(const struct scan *s, uint64_t k)
@@ -70,9 +69,9 @@ static int add_record(struct scan *s, uint64_t next)
 
 static int cut_off(const struct scan *s)
 {
-	return pen__fail(s->err, PEN_EDATA, s->pk->name,
-			 "record %" PRIu64 " is cut off at the end of the "
-			 "file: it is truncated; write it again",
+	return pen__fail(s->err, P_TRUNCATED, s->pk->name,
+			 "truncated: the file ends within record %" PRIu64
+			 "; write the file again",
 			 s->n);
 }
 
@@ -97,14 +96,14 @@ static int walk(struct scan *s)
 		b = pen__bytes(p, PEN_TFR_HEAD);
 		len = pen__take_u64(&b);
 		if (pen__take_u32(&b) != pen__crc32c_mask(pen__crc32c(0, p, 8)))
-			return pen__fail(s->err, PEN_EDATA, s->pk->name,
-					 "at byte %" PRIu64 " there is no "
-					 "TFRecord, but %s: the crc of its "
-					 "length differs%s",
-					 at, pen__quoted(p, PEN_TFR_HEAD).s,
-					 s->n ? ""
-					      : "; compressed files are "
-						"not read");
+			return pen__fail(
+				s->err, s->n ? P_CHECKSUM : P_NOT_THIS_FORMAT,
+				s->pk->name,
+				"no TFRecord at byte %" PRIu64
+				", found %s: the crc of its length differs%s",
+				at, pen__quoted(p, PEN_TFR_HEAD).s,
+				s->n ? ""
+				     : "; compressed files are not supported");
 		if (len > size - at - PEN_TFR_FRAME)
 			return cut_off(s);
 		at += PEN_TFR_FRAME + len;
@@ -113,7 +112,7 @@ static int walk(struct scan *s)
 	return rc;
 }
 
-/* The column of this name, made when there is none; NULL: see *rc. */
+/* The column of this name, created if necessary; NULL: see *rc. */
 static struct column *column_of(struct scan *s, const struct pen_feature *f,
 				uint64_t k, int *rc)
 {
@@ -125,22 +124,22 @@ static struct column *column_of(struct scan *s, const struct pen_feature *f,
 			return c;
 	if (!f->name_len || f->name_len >= sizeof(c->name) ||
 	    memchr(f->name, 0, f->name_len)) {
-		*rc = pen__fail(s->err, PEN_ENOTSUP, s->pk->name,
-				"has a feature whose name has %zu bytes; name "
-				"others with fields=",
+		*rc = pen__fail(s->err, P_UNSUPPORTED_FEATURE, s->pk->name,
+				"a feature name of %zu bytes is not a valid "
+				"field name; list other features with fields=",
 				f->name_len);
 		return NULL;
 	}
 	if (s->ncolumns == PEN_MAX_FIELDS) {
-		*rc = pen__fail(s->err, PEN_ENOTSUP, s->pk->name,
-				"has more than %d features; name some with "
-				"fields=",
+		*rc = pen__fail(s->err, P_OVER_LIMIT, s->pk->name,
+				"the file has more than %d features; list the "
+				"features to read with fields=",
 				PEN_MAX_FIELDS);
 		return NULL;
 	}
 	*c = (struct column){ .kind = f->kind };
 	memcpy(c->name, f->name, f->name_len);
-	if (k > s->before) { /* the records before had none */
+	if (k > s->before) { /* earlier records lack it */
 		c->counts = pen__calloc(s->n, sizeof(*c->counts));
 		if (!c->counts) {
 			*rc = pen__fail_nomem(s->err, s->pk->name, s->n * 4);
@@ -151,7 +150,7 @@ static struct column *column_of(struct scan *s, const struct pen_feature *f,
 	return c;
 }
 
-/* A value that cannot be decoded is its sample's error, later. */
+/* A value that cannot be decoded is reported later, with its sample. */
 static int show_value(struct scan *s, const struct column *c,
 		      const struct pen_feature *f, uint64_t k)
 {
@@ -191,23 +190,25 @@ static int take_feature(struct scan *s, const struct pen_feature *f, uint64_t k)
 	if (!c)
 		return rc;
 	if (rc || count > UINT32_MAX)
-		return pen__fail(s->err, PEN_ENOTSUP, s->pk->name,
-				 "record %" PRIu64 ": feature %s %s; name "
-				 "others with fields=",
-				 k, c->name,
-				 rc ? "is a list of several strings"
-				    : "is too large");
+		return pen__fail(
+			s->err, rc ? P_UNSUPPORTED_TYPE : P_OVER_LIMIT,
+			s->pk->name,
+			"record %" PRIu64
+			": feature '%s' %s; list other features with fields=",
+			k, c->name,
+			rc ? "is a list of several strings" : "is too large");
 	if (c->kind != f->kind)
-		return pen__fail(s->err, PEN_EDATA, s->pk->name,
-				 "record %" PRIu64 ": feature %s is not of the "
-				 "type it has in others; name others with "
-				 "fields=",
-				 k, c->name);
+		return pen__fail(
+			s->err, P_FILES_DISAGREE, s->pk->name,
+			"record %" PRIu64
+			": feature '%s' has a different type in earlier "
+			"records; list other features with fields=",
+			k, c->name);
 	s->now[c - s->column] = (uint32_t)count;
 	return show_value(s, c, f, k);
 }
 
-/* A whole and undamaged Example? 0, or PEN_EDATA without a word. */
+/* Whether it is an undamaged Example: 0, or PEN_EDATA without a message. */
 static int check_record(const struct scan *s, const uint8_t *p, uint64_t len)
 {
 	struct pen_example e = pen__example(p, len);
@@ -226,8 +227,8 @@ static int check_record(const struct scan *s, const uint8_t *p, uint64_t len)
 }
 
 /*
- * Finds the counts of record k in s->now: 0; PEN_END when it is damaged, with
- * nothing changed; or an error of the object.
+ * Stores the counts of record k in s->now. Returns 0, PEN_END without changes
+ * if the record is damaged, or an error of the object.
  */
 static int parse_record(struct scan *s, uint64_t k)
 {
@@ -258,7 +259,7 @@ static void drop_columns(struct scan *s)
 	s->ncolumns = 0;
 }
 
-/* Are the first and the last record alike? 0: yes, PEN_END: no. */
+/* Whether the first and the last record are alike. 0: yes, PEN_END: no. */
 static int compare_ends(struct scan *s)
 {
 	uint32_t first[PEN_MAX_FIELDS], n;
@@ -278,7 +279,7 @@ static int compare_ends(struct scan *s)
 	return 0;
 }
 
-/* Record k has s->now elements of each. */
+/* Records the counts of record k, which are in s->now. */
 static int note_counts(struct scan *s, uint64_t k)
 {
 	for (uint32_t i = 0; i < s->ncolumns; i++) {
@@ -301,7 +302,7 @@ static int note_counts(struct scan *s, uint64_t k)
 	return 0;
 }
 
-/* Damaged records that come first take the size of what follows. */
+/* Leading damaged records get the size of their successor. */
 static int parse_all(struct scan *s)
 {
 	int rc = 0;
@@ -316,12 +317,11 @@ static int parse_all(struct scan *s)
 			rc = note_counts(s, k);
 	}
 	if (rc >= 0 && s->before == s->n)
-		return pen__fail(
-			s->err, PEN_EDATA, s->pk->name,
-			"none of its %" PRIu64 " records is an "
-			"undamaged tf.train.Example; format.decode=false "
-			"gives the bytes as they are",
-			s->n);
+		return pen__fail(s->err, P_CANNOT_DECODE, s->pk->name,
+				 "none of the %" PRIu64
+				 " records is an undamaged tf.train.Example; "
+				 "set format.decode=false to read raw bytes",
+				 s->n);
 	return rc < 0 ? rc : 0;
 }
 
@@ -340,11 +340,12 @@ static int find_columns(struct scan *s)
 		rc = parse_all(s);
 	}
 	if (!rc && !s->ncolumns)
-		rc = pen__fail(s->err, PEN_ENOTFOUND, s->pk->name,
-			       "has none of the features asked for%s%.100s%s",
-			       s->p->fields ? ": " : "",
-			       s->p->fields ? s->p->fields : "",
-			       pen__near_text(&s->near).s);
+		rc = pen__fail(
+			s->err, P_NO_SUCH_PART, s->pk->name,
+			"the file has none of the requested features%s%.100s%s",
+			s->p->fields ? ": " : "",
+			s->p->fields ? s->p->fields : "",
+			pen__near_text(&s->near).s);
 	return rc;
 }
 

@@ -1,10 +1,10 @@
 /*
- * Writing TFRecords: every sample an Example with a feature for each field,
- * or, as DLIO does, with the array's bytes in `image` and their number in
- * `size`; or its bytes as they are (decode=false). A record is made in memory
- * and written whole, but DLIO's, which may be large, goes out in pieces: all
- * but its crc is known before its bytes are. Refuses types an Example does not
- * have rather than turning them into others.
+ * The TFRecord writer. A sample becomes an Example with a feature per field or,
+ * like DLIO's, with the array's bytes in `image` and their number in `size`; or
+ * its raw bytes (decode=false). A record is built in memory and written at
+ * once, except for DLIO's, which may be large and is written in pieces: all but
+ * its crc is known in advance. Types that an Example does not support are
+ * rejected, not converted.
  */
 #include <inttypes.h>
 
@@ -18,9 +18,10 @@ struct writer {
 	struct pen_out *out;
 	struct pen_err *err;
 	size_t row[PEN_MAX_FIELDS];
-	void *mem[PEN_MAX_FIELDS]; /* a row each, when asked for one by one */
+	void *mem[PEN_MAX_FIELDS]; /* one row each, if rows are generated one by
+				      one */
 	struct pen_buf map, record, lines;
-	uint64_t at; /* where the record begins */
+	uint64_t at; /* offset of the record */
 };
 
 static bool in_pieces(const struct writer *w)
@@ -33,16 +34,15 @@ static int check_field(struct writer *w, uint32_t i)
 	const struct pen_field *d = &w->t->field[i];
 
 	if (!pen__shape_bytes(d->shape, d->ndim, d->dtype, &w->row[i]))
-		return pen__fail(w->err, PEN_EINVAL, d->name,
-				 "is too large to be written");
+		return pen__fail(w->err, P_CANNOT_WRITE_THIS, d->name,
+				 "the field is too large to write");
 	if (w->p->decode && w->p->style == PEN_TFR_STYLE_FIELDS &&
 	    d->dtype != PEN_U8 && d->dtype != PEN_F32 && d->dtype != PEN_I64)
-		return pen__fail(
-			w->err, PEN_EINVAL, d->name,
-			"is %s, which tf.train.Example does not have: "
-			"use uint8, float32 or int64, or format.style=dlio "
-			"for its bytes",
-			pen_dtype_name(d->dtype));
+		return pen__fail(w->err, P_CANNOT_WRITE_THIS, d->name,
+				 "tf.train.Example does not support %s; use "
+				 "uint8, float32 or int64, or set "
+				 "format.style=dlio to store raw bytes",
+				 pen_dtype_name(d->dtype));
 	if (w->t->data || in_pieces(w))
 		return 0;
 	w->mem[i] = pen__alloc(w->row[i] + !w->row[i], 1);
@@ -75,7 +75,7 @@ static void put_field(struct writer *w, uint32_t i, const void *row)
 	}
 }
 
-/* Length and its crc go where room was left for them. */
+/* Fills in the length and its crc. */
 static void put_length(struct pen_buf *b, uint64_t len)
 {
 	uint32_t crc;
@@ -85,7 +85,7 @@ static void put_length(struct pen_buf *b, uint64_t len)
 	memcpy(b->p + 8, &crc, 4);
 }
 
-/* The index, and where the next record begins. */
+/* Adds the record to the index, and advances the offset. */
 static int count_record(struct writer *w, uint64_t n)
 {
 	if (w->p->index)
@@ -114,7 +114,7 @@ static int put_record(struct writer *w)
 	return rc ? rc : w->out->write(w->out, b->p, b->n, w->err);
 }
 
-/* An output that sums what it passes on. */
+/* An output that computes the crc of what it forwards. */
 struct sum_out {
 	struct pen_out out, *to;
 	uint32_t crc;
@@ -129,7 +129,7 @@ static int sum_write(struct pen_out *o, const void *p, size_t n,
 	return s->to->write(s->to, p, n, err);
 }
 
-/* DLIO's: what comes before the array, the array, what comes after. */
+/* DLIO's record: the bytes before the array, the array, the bytes after it. */
 static int put_around(struct writer *w, uint64_t k)
 {
 	static const uint8_t head[PEN_TFR_HEAD];
@@ -190,10 +190,9 @@ static int put_index(struct writer *w)
 	struct pen_out *side;
 
 	if (!w->out->side)
-		return pen__fail(
-			w->err, PEN_EINVAL, "tfrecord",
-			"format.index=true needs a file, which cannot be "
-			"made here");
+		return pen__fail(w->err, P_CANNOT_WRITE_THIS, "tfrecord",
+				 "format.index=true needs a separate file, "
+				 "which this output cannot create");
 	side = w->out->side(w->out, ".idx", w->err);
 	if (!side)
 		return w->err ? w->err->code : PEN_EIO;
@@ -210,10 +209,12 @@ int pen__tfr_write(const struct pen_format *f, const struct pen_table *t,
 
 	if (!t->nfields || t->nfields > PEN_MAX_FIELDS ||
 	    (one && t->nfields != 1))
-		return pen__fail(err, PEN_EINVAL, "tfrecord",
-				 one ? "holds one array this way, not %u"
-				     : "%u fields",
-				 t->nfields);
+		return pen__fail(
+			err, P_CANNOT_WRITE_THIS, "tfrecord",
+			one ? "format.style=dlio and format.decode=false store "
+			      "one array, not %u"
+			    : "cannot write %u fields",
+			t->nfields);
 	for (uint32_t i = 0; i < t->nfields && !rc; i++)
 		rc = check_field(&w, i);
 	for (uint64_t k = 0; k < t->nsamples && !rc; k++)

@@ -1,13 +1,14 @@
 /*
- * Records by FILE.fai (name, letters, where they begin, letters and bytes of
- * a line), which saves going through a large file once. It is believed when
- * all headings are where it says and nothing but headings is between records;
- * lines are looked at here and there, and with every read of them.
+ * Records from FILE.fai (name, number of letters, offset of the first, letters
+ * and bytes per line), which saves one pass over a large file. The index is
+ * trusted only if every header is where it says and there is nothing else
+ * between records; line ends are checked at a few places here, and again
+ * whenever lines are read.
  *
- * Whatever does not agree (an older .fai, names left out, other line ends)
- * means that the file itself is gone through. What is not seen here, a line
- * that lost a letter and one that gained it since, is an error with the first
- * read over the end of a line between them.
+ * Any disagreement (an older .fai, missing names, other line ends) falls back
+ * to scanning the file. One case is not detected here: a line that has lost a
+ * letter, with another that has gained one. The first read across a line end
+ * between the two reports it.
  */
 #include "base/mem.h"
 #include "format/sequence/fasta.h"
@@ -17,7 +18,7 @@
 #define MOST_GAP ((size_t)1 << 20)
 #define PLAIN_WORTH ((uint64_t)256 << 20)
 #define BGZF_WORTH ((uint64_t)32 << 20)
-#define LOOKS 8u /* at line ends of each record */
+#define LOOKS 8u /* line ends checked per record */
 
 struct entry {
 	struct pen_span name;
@@ -39,7 +40,7 @@ static bool take_number(const uint8_t **p, const uint8_t *e, uint64_t *v)
 	return true;
 }
 
-/* The next line; false at the end, or when it is none (*bad). */
+/* Parses the next line; false: the end, or not a valid line (*bad). */
 static bool take_entry(const struct pen_buf *b, size_t *pos, struct entry *e,
 		       bool *bad)
 {
@@ -70,8 +71,8 @@ static bool is_blank(uint8_t c)
 	return c == '\n' || c == '\r' || c == ' ' || c == '\t';
 }
 
-/* Between records: blanks, then one heading with this name. *start: where its
- * '>' is in the gap, *id: where the name. */
+/* Between records: blanks, then one header with this name. *start: offset of
+ * its '>' in the gap; *id: offset of the name. */
 static bool is_heading(const uint8_t *p, size_t n, struct pen_span name,
 		       size_t *start, size_t *id)
 {
@@ -92,7 +93,7 @@ static bool is_heading(const uint8_t *p, size_t n, struct pen_span name,
 	       is_blank(p[i + name.n]);
 }
 
-/* Bytes of the gap, or PEN_END when there cannot be so many. */
+/* Reads the gap between two records; PEN_END: it cannot be a header. */
 static int read_gap(struct pen_seq_scan *s, uint64_t from, uint64_t to,
 		    struct pen_buf *b)
 {
@@ -118,7 +119,7 @@ static uint64_t end_of(const struct entry *e)
 		    : e->at;
 }
 
-/* Do some lines end where they should? */
+/* Checks a few line ends. */
 static int look_at_lines(struct pen_seq_scan *s, const struct entry *e)
 {
 	const uint64_t lines = e->n ? (e->n - 1) / e->bases : 0;
@@ -146,20 +147,13 @@ static int add_record(struct pen_seq_scan *s, const struct entry *e,
 			? 0
 			: pen__seq_layout(s, (struct pen_seq_layout){
 						     e->bases, e->width });
-	int rc = pen__seq_put(s, PEN_SEQ_START, start);
+	const uint64_t v[] = { start,  e->at - start, e->n,
+			       layout, e->name.n,     e->name.n ? id : 1 };
+	int rc;
 
 	if (layout == PEN_SEQ_IRREGULAR)
 		return PEN_END;
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_HEAD, e->at - start);
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_LETTERS, e->n);
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_LAYOUT, layout);
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_ID, e->name.n);
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_ID_AT, e->name.n ? id : 1);
+	rc = pen__seq_record_put(s, v);
 	if (!rc && s->keep_names) {
 		rc = pen__seq_put(s, PEN_SEQ_NAMES, s->names.n);
 		pen__buf_put(&s->names, e->name.p, e->name.n);
@@ -167,7 +161,7 @@ static int add_record(struct pen_seq_scan *s, const struct entry *e,
 	return !rc && s->names.bad ? pen__seq_nomem(s) : rc;
 }
 
-/* Of so many small records the file itself is read faster. */
+/* With so many small records, scanning the file is faster. */
 static bool has_many(const struct pen_buf *fai)
 {
 	uint64_t n = 0;
@@ -194,7 +188,8 @@ static int take_fai(struct pen_seq_scan *s, const struct pen_buf *fai)
 			rc = read_gap(s, end, e.at, &gap);
 		if (!rc && !is_heading(gap.p, gap.n, e.name, &start, &id))
 			rc = PEN_END;
-		if (!rc && had && !start) /* it ends a line of letters */
+		if (!rc && had &&
+		    !start) /* the header would continue a line of letters */
 			rc = PEN_END;
 		if (!rc)
 			rc = look_at_lines(s, &e);

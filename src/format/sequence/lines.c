@@ -1,14 +1,14 @@
 /*
- * Text with a sequence on each line, and perhaps an id or a label after it:
- * `ACGT`, `ACGT,id_1`, `ACGT<tab>0`, `ACGT 0`. Columns are apart by a comma,
- * semicolon, tab or blanks; blanks around them are no part of them. The first
- * is the sequence, the second is the label where it is a number on every line
- * and the id where not, others are passed over. Empty lines are no samples;
- * CRLF is all right.
+ * Text with one sequence per line, optionally followed by an id or a label:
+ * `ACGT`, `ACGT,id_1`, `ACGT<tab>0`, `ACGT 0`. Columns are separated by a
+ * comma, semicolon, tab or blanks; blanks around a column are ignored. The
+ * first column is the sequence. The second is a label if it is a number on
+ * every line, otherwise an id. Further columns and empty lines are ignored;
+ * CRLF is accepted.
  *
- * Refuses what is no printable ASCII among letters, with the line it is on.
- * Where a second column is no number it is put down, for whoever asks for
- * labels.
+ * Refuses bytes other than printable ASCII among the letters, naming the line.
+ * The first second column that is not a number is recorded, for the error
+ * message if labels are requested.
  */
 #include <errno.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 enum { LETTERS, GAP, SECOND, REST };
 
-/* Lines that are looked at for numbers though one had none. */
+/* Lines still checked for numbers after one that had none. */
 #define LOOKS 64u
 
 static const char *const columns[] = { "auto", "id", "label", "none", NULL };
@@ -32,13 +32,13 @@ static const struct pen_opt lines_opts[] = {
 	  .off = OFF(column),
 	  .dflt = "auto",
 	  .choices = columns,
-	  .help = "what the second column is; auto: a label when it is a "
-		  "number on every line" },
+	  .help = "meaning of the second column; auto: label if it is a number "
+		  "on every line" },
 	{ .name = "header",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(header),
 	  .dflt = "false",
-	  .help = "the first line is names of columns" },
+	  .help = "skip the first line, which holds the column names" },
 	{ .name = NULL },
 };
 
@@ -52,7 +52,7 @@ static void line_begin(struct pen_seq_scan *s)
 	s->id_at = s->names.n;
 }
 
-/* Numbers so far were whole: from now on they are not. */
+/* Converts the integers seen so far, because a fraction has come. */
 static void turn_floats(struct pen_seq_scan *s)
 {
 	struct pen_list *l = &s->col[PEN_SEQ_LABEL];
@@ -65,8 +65,8 @@ static void turn_floats(struct pen_seq_scan *s)
 	s->floats = true;
 }
 
-/* The second column as a number: whole where it can be, unless others are not.
- * false: it is none. */
+/* Parses the second column as a number: an integer if possible, unless other
+ * lines have fractions. False: it is not a number. */
 static bool take_number(const struct pen_seq_scan *s, bool *whole,
 			uint64_t *bits)
 {
@@ -90,12 +90,12 @@ static bool take_number(const struct pen_seq_scan *s, bool *whole,
 	return !*end && isfinite(v);
 }
 
-/* The first second column that is no number. */
+/* Records the first second column that is not a number. */
 static void note_odd(struct pen_seq_scan *s)
 {
 	if (s->odd.line)
 		return;
-	s->odd.line = s->line - 1; /* it has ended */
+	s->odd.line = s->line - 1; /* s->line is already the next one */
 	s->odd.n = sizeof(s->odd.text);
 	if (s->id < s->odd.n)
 		s->odd.n = (uint8_t)s->id;
@@ -127,7 +127,7 @@ static int put_label(struct pen_seq_scan *s)
 
 static int line_end(struct pen_seq_scan *s)
 {
-	int rc = 0;
+	int rc;
 
 	s->line++;
 	s->names.n = s->id_at;
@@ -136,23 +136,15 @@ static int line_end(struct pen_seq_scan *s)
 		return 0;
 	if (s->keep_names)
 		s->names.n += s->id;
-	rc = pen__seq_put(s, PEN_SEQ_START, s->start);
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_HEAD, 0);
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_LETTERS, s->letters.n);
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_LAYOUT, 0);
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_ID, s->id);
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_ID_AT, s->gap);
+	rc = pen__seq_record_put(s,
+				 (const uint64_t[]){ s->start, 0, s->letters.n,
+						     0, s->id, s->gap });
 	if (!rc && s->keep_names)
 		rc = pen__seq_put(s, PEN_SEQ_NAMES, s->id_at);
 	return rc ? rc : put_label(s);
 }
 
-/* Blanks before a sequence are no part of it. */
+/* Skips blanks before the sequence. */
 static size_t skip_blanks(struct pen_seq_scan *s, const uint8_t *p, size_t n)
 {
 	size_t i = 0;
@@ -172,7 +164,9 @@ static int letters(struct pen_seq_scan *s, const uint8_t *p, size_t n,
 	*used = lead + run;
 	s->letters.n += run;
 	if (s->cr)
-		return pen__seq_fail(s, "a carriage return inside the line");
+		return pen__seq_fail(s, P_BAD_TEXT,
+				     "carriage return inside the line; end "
+				     "lines with LF or CRLF");
 	if (*used == n)
 		return 0;
 	switch (p[*used]) {
@@ -189,9 +183,11 @@ static int letters(struct pen_seq_scan *s, const uint8_t *p, size_t n,
 		++*used;
 		return 0;
 	case 0:
-		return pen__seq_fail(s, "a NUL byte: this is not text");
+		return pen__seq_fail(s, P_BAD_TEXT,
+				     "NUL byte: this is not a text file");
 	default:
-		return pen__seq_fail(s, "byte 0x%02x where letters should be",
+		return pen__seq_fail(s, P_BAD_TEXT,
+				     "byte 0x%02x where a letter is expected",
 				     p[*used]);
 	}
 }
@@ -201,8 +197,8 @@ static bool separates(uint8_t c)
 	return c == ',' || c == ';' || c == '\t';
 }
 
-/* From the sequence to the second column: one separator, and blanks, of which
- * a tab is one beside a comma. */
+/* Between the sequence and the second column: one separator and any blanks.
+ * After a comma or semicolon, a tab counts as a blank. */
 static int gap(struct pen_seq_scan *s, const uint8_t *p, size_t n, size_t *used)
 {
 	size_t i = 0;
@@ -224,13 +220,13 @@ static int gap(struct pen_seq_scan *s, const uint8_t *p, size_t n, size_t *used)
 	return 0;
 }
 
-/* What is more than a byte of the second column. */
+/* Bytes that do not belong to the second column, or not always. */
 static const bool marks[256] = {
 	['\0'] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true,
 	[' '] = true,  [','] = true,  [';'] = true
 };
 
-/* n bytes of the second column, and the blanks before them. */
+/* Adds n bytes to the second column, and the blanks before them. */
 static void take_bytes(struct pen_seq_scan *s, const uint8_t *p, size_t n)
 {
 	const uint64_t at = s->id + s->blanks, room = sizeof(s->text64);
@@ -243,8 +239,8 @@ static void take_bytes(struct pen_seq_scan *s, const uint8_t *p, size_t n)
 	s->blanks = 0;
 }
 
-/* Bytes of the second column, up to the next one or the line's end. Blanks
- * count once something follows them. */
+/* Reads the second column, up to the next separator or the end of the line.
+ * Blanks count only if something follows them. */
 static int second(struct pen_seq_scan *s, const uint8_t *p, size_t n,
 		  size_t *used)
 {
@@ -264,7 +260,8 @@ static int second(struct pen_seq_scan *s, const uint8_t *p, size_t n,
 		i++;
 	}
 	if (i < n && !p[i])
-		return pen__seq_fail(s, "a NUL byte: this is not text");
+		return pen__seq_fail(s, P_BAD_TEXT,
+				     "NUL byte: this is not a text file");
 	if (i < n)
 		s->mode = REST;
 	if (s->keep_names)
@@ -281,7 +278,9 @@ static int rest(struct pen_seq_scan *s, const uint8_t *p, size_t n,
 	*used = nl ? (size_t)(nl - p) : n;
 	return pen__seq_one_line(s, p, *used)
 		       ? 0
-		       : pen__seq_fail(s, "a carriage return inside the line");
+		       : pen__seq_fail(s, P_BAD_TEXT,
+				       "carriage return inside the line; end "
+				       "lines with LF or CRLF");
 }
 
 static int lines_piece(struct pen_seq_scan *s, struct pen_span in)
@@ -339,22 +338,10 @@ static const char *const lines_suffixes[] = { ".seq", ".seq.gz", NULL };
 
 const struct pen_format_ops pen__format_lines = {
 	.name = "lines",
-	.help = "a sequence on each line, perhaps with an id or a label",
+	.help = "one sequence per line, with an optional id or label",
 	.suffixes = lines_suffixes,
 	.opts = lines_opts,
-	.priv_size = sizeof(struct pen_seqs),
 	.open = lines_open,
-	.close = pen__seq_close,
-	.index = pen__seq_index,
-	.bind = pen__seq_bind,
-	.shape = pen__seq_shape,
-	.locate = pen__seq_locate,
-	.unpack = pen__seq_unpack,
-	.emit = pen__seq_emit,
-	.value = pen__seq_value,
-	.nlabels = pen__seq_nlabels,
-	.label = pen__seq_label,
-	.describe = pen__seq_describe,
-	.warn = pen__seq_warn,
 	.write = pen__lines_write,
+	PEN_SEQ_FORMAT,
 };

@@ -1,10 +1,10 @@
 /*
- * What the formats of sequences share (lines, fasta, fastq): finding records
- * in a text that may be compressed, keeping where they are in a few bytes
- * each, cutting them into samples, and giving letters to the tokeniser.
+ * Shared by the sequence formats (lines, fasta, fastq): finding records in text
+ * that may be compressed, storing their positions in a few bytes each, cutting
+ * them into samples, and passing letters to the tokeniser.
  *
- * A text is what an object holds, inflated where it is gzip or bgzip; all
- * offsets of records are into the text. A sample is always one range of it.
+ * "Text" is the content of an object, decompressed if it is gzip or bgzip; all
+ * record offsets refer to the text. A sample is always one range of the text.
  */
 #ifndef PEN_FORMAT_SEQUENCE_SEQUENCE_H
 #define PEN_FORMAT_SEQUENCE_SEQUENCE_H
@@ -15,17 +15,17 @@
 #include "format/window.h"
 #include "token/token.h"
 
-/* ---- columns: a number for each of many things, in few bytes ---- */
+/* ---- columns: compact arrays of integers ---- */
 
 struct pen_column {
-	const uint8_t *p;     /* n numbers of `width` bytes, above a base: */
-	const uint8_t *bases; /* of each 64 of them, a u64; or NULL: */
-	uint64_t base, step;  /* the base of all; width 0: base + k * step */
+	const uint8_t *p; /* n numbers of `width` bytes, relative to a base: */
+	const uint8_t *bases; /* a u64 for every 64 numbers; or NULL: */
+	uint64_t base, step;  /* one base for all; width 0: base + k * step */
 	uint64_t n;
 	unsigned width;
 };
 
-/* Numbers as they come. */
+/* A growing list of numbers. */
 struct pen_list {
 	uint64_t *v;
 	uint64_t n, cap;
@@ -42,8 +42,8 @@ void pen__list_fini(struct pen_list *);
 
 void pen__column_put(struct pen_buf *, const struct pen_list *);
 bool pen__column_take(struct pen_bytes *, struct pen_column *);
-/* The last one that is not above v, of a column that never falls; its first
- * is not above v. */
+/* Index of the last number <= v, in a column that never decreases and whose
+ * first number is <= v. */
 uint64_t pen__column_find(const struct pen_column *, uint64_t v);
 
 static inline uint64_t pen__column_at(const struct pen_column *c, uint64_t k)
@@ -54,7 +54,7 @@ static inline uint64_t pen__column_at(const struct pen_column *c, uint64_t k)
 		return base + k * c->step;
 	if (c->bases)
 		memcpy(&base, c->bases + (k >> 6) * 8, 8);
-	switch (c->width) { /* this is a little-endian machine */
+	switch (c->width) { /* little-endian only */
 	case 1:
 		return base + c->p[k];
 	case 2:
@@ -69,122 +69,125 @@ static inline uint64_t pen__column_at(const struct pen_column *c, uint64_t k)
 	}
 }
 
-/* ---- the text of an object ---- */
+/* ---- text of an object ---- */
 
 enum pen_seq_kind { PEN_SEQ_PLAIN, PEN_SEQ_GZIP, PEN_SEQ_BGZF };
 
 struct pen_seq_text {
 	struct pen_peek *pk;
 	struct pen_err *err;
-	uint64_t limit; /* bytes a text of gzip may have */
+	uint64_t limit; /* largest size of decompressed gzip */
 	enum pen_seq_kind kind;
 	struct pen_window win;
-	struct pen_ahead *ahead; /* of large plain text */
-	uint64_t end;		 /* of blocks in the object */
-	uint64_t at;		 /* where in it the next piece is, */
-	uint64_t text;		 /* and where in the text */
-	uint8_t *out;		 /* inflated */
+	struct pen_ahead *ahead; /* for large uncompressed text */
+	uint64_t end;		 /* end of the blocks in the object */
+	uint64_t at;		 /* offset of the next piece in the object */
+	uint64_t text;		 /* and in the text */
+	uint8_t *out;		 /* decompressed data */
 	size_t cap;
 	struct pen_scratch scratch;
-	struct pen_list raw, blocks; /* bgzip: offsets of blocks, and one more,
-					in the object and in the text */
+	struct pen_list raw, blocks; /* bgzip: offsets of blocks in the object
+					and in the text, plus the end */
 };
 int pen__seq_text_open(struct pen_seq_text *, struct pen_peek *, uint64_t limit,
 		       struct pen_err *err);
 void pen__seq_text_close(struct pen_seq_text *);
-/* The next piece; PEN_END after the last. */
+/* Returns the next piece; PEN_END after the last. */
 int pen__seq_text_next(struct pen_seq_text *, struct pen_span *out);
-/* bgzip: where blocks are, by FILE.gzi when it is right, else by a walk from
- * one to the next; nothing is inflated. */
+/* bgzip: finds all blocks without decompressing them, from FILE.gzi if it is
+ * valid, otherwise by walking from block to block. */
 int pen__seq_text_blocks(struct pen_seq_text *);
-/* n bytes at `at` of a text whose blocks are known. */
+/* Reads n bytes at offset `at` of a text whose blocks are known. */
 int pen__seq_text_read(struct pen_seq_text *, uint64_t at, void *to, size_t n);
 
-/* Bytes of the block that begins at p; 0: none does, *more: not in so few
- * bytes. */
+/* Size of the block at p; 0: not a block, or n bytes are too few to tell
+ * (*more). */
 size_t pen__bgzf_block(const uint8_t *p, size_t n, bool *more);
-#define PEN_BGZF_MOST 65536u /* bytes of a block, either way */
-#define PEN_BGZF_HEAD 18u    /* bytes of a head as everyone writes it */
-/* All blocks in `raw`, to exactly n bytes: 0, PEN_EDATA, PEN_ENOMEM. */
+#define PEN_BGZF_MOST 65536u /* largest block, compressed or not */
+#define PEN_BGZF_HEAD 18u    /* usual size of a block header */
+/* Decompresses all blocks in `raw` to exactly n bytes: 0, PEN_EDATA,
+ * PEN_ENOMEM. */
 int pen__bgzf_unpack(struct pen_scratch *, struct pen_span raw, uint8_t *to,
 		     size_t n);
 
 /* ---- bytes ---- */
 
-/* Nothing but zeros: after gzip's data these are no error, as what writes in
- * blocks leaves some, and gzip(1) passes over them. */
+/* True if all bytes are zero. Zeros after the gzip data are not an error:
+ * programs that write in blocks leave them, and gzip(1) ignores them. */
 static inline bool pen__seq_zeros(const uint8_t *p, size_t n)
 {
 	return n && !*p && !memcmp(p, p + 1, n - 1);
 }
-/* The first of n bytes that is no printable ASCII (a blank is none), or n. */
+/* Index of the first byte that is not printable ASCII (a blank is not), or
+ * n. */
 size_t pen__seq_odd(const uint8_t *p, size_t n);
-/* The same, and commas and semicolons count, too. */
+/* The same, but also stops at commas and semicolons. */
 size_t pen__seq_stop(const uint8_t *p, size_t n);
-/* Reversed and complemented, into other memory; rna: A becomes U. Letters are
- * as IUPAC has them, small ones stay small, all else stays as it is. */
+/* Writes the reverse complement to other memory; rna: A becomes U. Handles
+ * IUPAC codes, preserves case, and leaves other bytes unchanged. */
 void pen__seq_reverse(const uint8_t *from, uint8_t *to, size_t n, bool rna);
-/* All but blanks and line ends; at most n after the first `skip`. How many. */
+/* Copies letters without blanks and line ends, at most n after the first
+ * `skip`; returns how many. */
 size_t pen__seq_squeeze(struct pen_span from, uint8_t *to, uint64_t skip,
 			size_t n);
-/* Has it a U, and no T? */
+/* True if there is a U and no T. */
 bool pen__seq_is_rna(const uint8_t *p, size_t n);
 
 /* ---- records ---- */
 
 enum pen_seq_column {
-	PEN_SEQ_START, /* first byte of a record; one more: of the text's end */
+	PEN_SEQ_START, /* first byte of a record, plus the end of the text */
 	PEN_SEQ_HEAD,  /* bytes before the first letter */
 	PEN_SEQ_LETTERS,
-	PEN_SEQ_LAYOUT,	 /* of the lines of letters */
-	PEN_SEQ_ID,	 /* bytes of the id */
-	PEN_SEQ_ID_AT,	 /* where it begins: in the record, or after letters */
-	PEN_SEQ_QUALITY, /* bytes from the first letter to the first quality */
-	PEN_SEQ_QLAYOUT, /* of the lines of qualities */
-	PEN_SEQ_LABEL,	 /* bits of a double, or whole, ^ PEN_SEQ_SIGN */
-	/* irregular records: which, and where every 4096th letter is */
+	PEN_SEQ_LAYOUT,	 /* layout of the lines of letters */
+	PEN_SEQ_ID,	 /* length of the id */
+	PEN_SEQ_ID_AT,	 /* its offset: in the record, or after the letters */
+	PEN_SEQ_QUALITY, /* bytes from first letter to first quality value */
+	PEN_SEQ_QLAYOUT, /* layout of the quality lines */
+	PEN_SEQ_LABEL,	 /* a double's bits, or an integer ^ PEN_SEQ_SIGN */
+	/* irregular records: which, and offsets of every 4096th letter */
 	PEN_SEQ_ODD,
 	PEN_SEQ_ODD_FIRST,
 	PEN_SEQ_MARK,
-	PEN_SEQ_WINDOWS, /* samples before each record; one more */
-	PEN_SEQ_NAMES,	 /* where the record's name begins in the names */
-	/* samples by intervals */
+	PEN_SEQ_WINDOWS, /* samples before each record, plus the total */
+	PEN_SEQ_NAMES,	 /* offset of the record's name in the names */
+	/* samples from intervals */
 	PEN_SEQ_RECORD,
 	PEN_SEQ_INTERVAL,
-	/* blocks of bgzip: in the object, in the text; one more */
+	/* bgzip blocks: offsets in the object and in the text, plus the ends */
 	PEN_SEQ_RAW,
 	PEN_SEQ_BLOCK,
 	PEN_SEQ_NCOLUMNS
 };
 
-#define PEN_SEQ_SIGN ((uint64_t)1 << 63) /* so that they are in order */
+#define PEN_SEQ_SIGN ((uint64_t)1 << 63) /* preserves the order */
 
-/* Lines of equal length: `bases` letters in `width` bytes, all but the last.
- * Layout 0 is one line, PEN_SEQ_IRREGULAR any lines. */
+/* Lines of equal length: `bases` letters in `width` bytes, except the last.
+ * Layout 0 is a single line, PEN_SEQ_IRREGULAR any other lines. */
 #define PEN_SEQ_IRREGULAR 255u
 #define PEN_SEQ_MARK_EVERY 4096u
 struct pen_seq_layout {
 	uint64_t bases, width;
 };
 
-/* Lines of letters or of qualities, as they come. */
+/* Lines of letters or quality values while they are scanned. */
 struct pen_seq_lines {
-	uint64_t first;	       /* where the first letter is */
-	uint64_t n;	       /* letters of all lines, */
-	uint64_t now;	       /* and of the line at hand, */
-	uint64_t line;	       /* which begins here */
+	uint64_t first;	       /* offset of the first letter */
+	uint64_t n;	       /* letters in completed lines */
+	uint64_t now;	       /* letters in the current line */
+	uint64_t line;	       /* offset of the current line */
 	uint64_t bases, width; /* of the first line */
-	bool closed;	       /* a shorter line came: the last, if regular */
+	bool closed; /* a shorter line was seen; if regular, it is the last */
 	bool irregular;
-	uint8_t blank; /* fastq: one in the line at hand, which may end it */
+	uint8_t blank; /* fastq: a blank, legal only at the end of a line */
 };
 
-/* lines: the first second column that is no number. */
+/* lines: the first second column that is not a number. */
 struct pen_seq_odd {
-	uint64_t line; /* from 1; 0: there is none */
-	uint8_t n;     /* bytes of it, the first ones */
+	uint64_t line; /* from 1; 0: none */
+	uint8_t n;     /* length of the text below */
 	uint8_t text[31];
-	bool others; /* are numbers, as far as was looked */
+	bool others; /* some lines have a number, as far as checked */
 };
 
 struct pen_seqs;
@@ -195,71 +198,81 @@ struct pen_seq_scan {
 	struct pen_seq_text text;
 	struct pen_list col[PEN_SEQ_NCOLUMNS];
 	struct pen_seq_layout layout[PEN_SEQ_IRREGULAR];
-	unsigned nlayouts; /* 0 is one of them */
+	unsigned nlayouts; /* including layout 0 */
 	struct pen_buf names;
-	bool unproven; /* by a .fai: nobody has looked at all lines */
-	/* the record at hand */
+	bool unproven; /* from a .fai: not all lines were checked */
+	/* current record */
 	int mode;
-	uint64_t at;   /* of the byte at hand in the text */
-	uint64_t line; /* its number, from 1 */
+	uint64_t at;   /* offset of the current byte in the text */
+	uint64_t line; /* current line, from 1 */
 	uint64_t start, id, id_at;
-	/* of a heading: 0 before the id, 1 in it, 2 after; lines: what the
-	 * second column is after, a blank or what separates; 0: no column */
+	/* header: 0 before the id, 1 in it, 2 after; lines: the separator
+	 * before the second column, 0: no such column */
 	int word;
 	bool keep_names;
 	struct pen_seq_lines letters, quality;
-	bool cr;	    /* the last byte was one */
+	bool cr;	    /* the last byte was a CR */
 	uint8_t text64[64]; /* lines: the second column; others: the id */
-	uint64_t gap;	    /* bytes before it, */
-	uint64_t blanks;    /* and those at its end */
+	uint64_t gap;	    /* bytes before the second column */
+	uint64_t blanks;    /* blanks at its end */
 	struct pen_seq_odd odd;
 	bool floats, no_labels;
 };
 
-/* One line more or less: see sequence_index.c. All return 0 or an error, which
- * names the line and the record at hand. */
-int pen__seq_fail(struct pen_seq_scan *, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-/* The record at hand, or the last one: "record 7 ('chr7')". */
+/* Helpers for scanning, in sequence_index.c. They return 0 or an error that
+ * names the current line and record. */
+int pen__seq_fail(struct pen_seq_scan *, int kind, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The current or the last record: "record 7 ('chr7')". */
 struct pen_seq_name {
 	char s[144];
 };
 struct pen_seq_name pen__seq_record(const struct pen_seq_scan *);
 int pen__seq_nomem(struct pen_seq_scan *);
 void pen__seq_lines_begin(struct pen_seq_lines *, uint64_t at);
-/* Letters, blanks and line ends from p on, to the line's end or that of the
- * bytes: *used, *ended: the line did. */
+/* Takes letters, blanks and line ends, up to the end of the line (*ended) or of
+ * the input; *used: bytes taken. */
 int pen__seq_lines_take(struct pen_seq_scan *, struct pen_seq_lines *,
 			struct pen_span p, size_t *used, bool *ended);
-/* Which layout the lines have, now that all were seen. */
+/* Ends the lines of a record and returns their layout. */
 int pen__seq_lines_end(struct pen_seq_scan *, struct pen_seq_lines *,
 		       uint64_t *layout);
-/* The number of these lines' layout; PEN_SEQ_IRREGULAR: too many kinds. */
+/* Number of this layout; PEN_SEQ_IRREGULAR: there are too many different
+ * ones. */
 unsigned pen__seq_layout(struct pen_seq_scan *, struct pen_seq_layout);
-/* Has a line, of which these are the next bytes, a CR only at its end? A file
- * whose lines end with nothing else would be one long line. */
+/* Given the next bytes of a line: false if a CR is not at its end. A file with
+ * CR line ends would be one long line. */
 bool pen__seq_one_line(struct pen_seq_scan *, const uint8_t *, size_t n);
-/* The bytes of a heading: its first word is the id. */
-int pen__seq_heading(struct pen_seq_scan *, struct pen_span);
+/* fasta, fastq: starts a record at the current byte, '>' or '@'. */
+int pen__seq_record_begin(struct pen_seq_scan *);
+/* Takes bytes of a header line, whose first word is the id, up to the end of
+ * the line (*ended) or of the input; *used: bytes taken. */
+int pen__seq_heading(struct pen_seq_scan *, struct pen_span, size_t *used,
+		     bool *ended);
 int pen__seq_put(struct pen_seq_scan *, enum pen_seq_column, uint64_t v);
-/* fasta, fastq: its id is known, and letters begin. */
+/* fasta, fastq: the header is complete and letters follow. */
 int pen__seq_heading_end(struct pen_seq_scan *);
+/* fasta, fastq: the letters are complete. */
+int pen__seq_letters_end(struct pen_seq_scan *);
+/* Adds a record that is completely known: the first columns, in order. */
+int pen__seq_record_put(struct pen_seq_scan *,
+			const uint64_t v[PEN_SEQ_ID_AT + 1]);
 
-/* The format's own: a piece of text, and its end. */
+/* What each format implements: scanning a piece of text, and its end. */
 struct pen_seq_ops {
 	int (*piece)(struct pen_seq_scan *, struct pen_span);
 	int (*end)(struct pen_seq_scan *);
-	/* Records from what lies beside, if that is right; PEN_END: it is
+	/* Takes the records from an index file, if it is valid; PEN_END: it is
 	 * not. May be NULL. */
 	int (*aside)(struct pen_seq_scan *);
-	bool lines, quality; /* of such kinds */
+	bool lines, quality; /* format has these */
 };
 
 /* ---- intervals ---- */
 
 struct pen_seq_interval {
 	uint64_t from, to;
-	uint32_t name, name_len; /* in the file's bytes */
+	uint32_t name, name_len; /* offset and length in the file */
 	uint32_t line;		 /* of the file, from 1 */
 	bool minus;
 	double label;
@@ -268,15 +281,15 @@ struct pen_seq_bed {
 	struct pen_buf file;
 	struct pen_seq_interval *v;
 	uint64_t n, hash;
-	uint32_t *slot; /* by name: the first interval + 1; then next[] */
-	uint32_t *next;
+	uint32_t *slot; /* by name: first interval + 1 */
+	uint32_t *next; /* next interval of the same name */
 	uint64_t mask;
-	bool labels; /* the fourth column is numbers throughout */
-	bool whole;  /* ... without fractions */
+	bool labels; /* column 4 is always a number */
+	bool whole;  /* and always an integer */
 };
 int pen__seq_bed_read(struct pen_seq_bed *, const char *path, struct pen_err *);
 void pen__seq_bed_fini(struct pen_seq_bed *);
-/* The first interval of this name, or UINT32_MAX; others by next[]. */
+/* First interval with this name, or UINT32_MAX; the others follow by next[]. */
 uint32_t pen__seq_bed_find(const struct pen_seq_bed *, const void *, size_t);
 
 /* ---- a data set ---- */
@@ -286,17 +299,18 @@ struct pen_seq_part {
 	enum pen_seq_kind kind;
 	uint64_t nrecords, nsamples, text;
 	bool unproven, floats, labels, ids;
-	uint64_t shortest, longest; /* letters of samples */
+	uint64_t shortest, longest; /* letters per sample */
 	uint64_t longest_range, longest_id;
 	struct pen_seq_odd odd;
 	struct pen_column col[PEN_SEQ_NCOLUMNS];
 	struct pen_seq_layout layout[PEN_SEQ_IRREGULAR + 1];
 	struct pen_span names;
 	uint64_t run;	/* samples fetched together */
-	uint64_t group; /* bgzip: blocks of a unit */
+	uint64_t group; /* bgzip: blocks per unit */
 };
 
-/* From what index() made; hash: of the intervals then. False: damaged. */
+/* Reads what index() has written; hash: of the intervals at that time. False:
+ * damaged. */
 bool pen__seq_part_take(struct pen_span blob, struct pen_seq_part *,
 			uint64_t *hash);
 
@@ -312,7 +326,7 @@ enum {
 };
 enum { PEN_SEQ_RAW_BYTES, PEN_SEQ_BGZIP };
 
-/* Fields besides the tokeniser's; the order they come in. */
+/* Fields besides the tokeniser's, in the order of delivery. */
 enum {
 	PEN_SEQ_F_ID,
 	PEN_SEQ_F_LABEL,
@@ -329,19 +343,19 @@ struct pen_seqs {
 	char *bed_path, *fields;
 	bool header, index;
 	uint64_t line_width;
-	/* from open() on */
+	/* set by open() */
 	const struct pen_seq_ops *ops;
 	struct pen_tokens *tokens;
 	struct pen_seq_bed bed;
-	locale_t c; /* numbers are written with a point everywhere */
-	bool want[PEN_SEQ_NFIELDS]; /* asked for */
-	/* from bind() on */
-	struct pen_seq_part *part;  /* by blob */
-	uint32_t ntokens;	    /* fields, the first ones */
-	int place[PEN_SEQ_NFIELDS]; /* of each field, or -1 */
+	locale_t c; /* numbers have a decimal point in every locale */
+	bool want[PEN_SEQ_NFIELDS]; /* requested */
+	/* set by bind() */
+	struct pen_seq_part *part; /* one per blob */
+	uint32_t ntokens; /* fields of the tokeniser, which come first */
+	int place[PEN_SEQ_NFIELDS]; /* number of each field, or -1 */
 	uint64_t longest, longest_read;
-	uint64_t room; /* bytes for the letters of one sample */
-	bool turns;    /* some may be of the other strand */
+	uint64_t room; /* buffer size for the letters of one sample */
+	bool turns;    /* some samples may be on the other strand */
 };
 
 extern const char *const pen__seq_rcs[],
@@ -349,76 +363,72 @@ extern const char *const pen__seq_rcs[],
 					       *const pen__seq_packs[];
 
 #define PEN_SEQ__OFF(x) offsetof(struct pen_seqs, x)
-/* Options that all have. */
+/* Options of all sequence formats. */
 #define PEN_SEQ_OPTS                                                           \
 	PEN_TOKEN_OPTS(struct pen_seqs, token),                                \
 		{ .name = "fields",                                            \
 		  .type = PEN_OPT_STR,                                         \
 		  .off = PEN_SEQ__OFF(fields),                                 \
-		  .help = "further fields: id, length, quality (fastq), all; " \
-			  "a label comes in any case" },                       \
+		  .help = "extra fields: id, length, quality (FASTQ) or all "  \
+			  "(labels are always included)" },                    \
 		{ .name = "rc",                                                \
 		  .type = PEN_OPT_ENUM,                                        \
 		  .off = PEN_SEQ__OFF(rc),                                     \
 		  .dflt = "none",                                              \
 		  .choices = pen__seq_rcs,                                     \
-		  .help = "reverse complement; random: of every other "        \
-			  "sample, "                                           \
-			  "drawn anew each epoch" },                           \
+		  .help = "reverse complement; random: of half the samples, "  \
+			  "redrawn every epoch" },                             \
 		{ .name = "complement",                                        \
 		  .type = PEN_OPT_ENUM,                                        \
 		  .off = PEN_SEQ__OFF(complement),                             \
 		  .dflt = "auto",                                              \
 		  .choices = pen__seq_complements,                             \
-		  .help = "of A: T (dna) or U (rna); auto: U where a sample "  \
-			  "has U and no T" },                                  \
+		  .help = "complement of A: T (dna) or U (rna); auto: U if a " \
+			  "sample has U but no T" },                           \
 		{ .name = "gzip_limit",                                        \
 		  .type = PEN_OPT_SIZE,                                        \
 		  .off = PEN_SEQ__OFF(gzip_limit),                             \
 		  .dflt = "1GiB",                                              \
-		  .help = "gzip files that inflate to more are refused; "      \
-			  "bgzip "                                             \
-			  "has no limit" },                                    \
+		  .help = "largest decompressed size of a gzip file (bgzip "   \
+			  "has no limit)" },                                   \
 	{                                                                      \
 		.name = "compress", .type = PEN_OPT_ENUM,                      \
 		.off = PEN_SEQ__OFF(compress), .dflt = "none",                 \
-		.choices = pen__seq_packs, .help = "writing: none or bgzip"    \
+		.choices = pen__seq_packs, .help = "compression when writing"  \
 	}
-/* Options of those whose records can be cut up. */
+/* Options of formats whose records can be cut. */
 #define PEN_SEQ_WINDOW_OPTS                                                    \
 	{ .name = "window",                                                    \
 	  .type = PEN_OPT_COUNT,                                               \
 	  .off = PEN_SEQ__OFF(window),                                         \
 	  .dflt = "0",                                                         \
 	  .max = 1e15,                                                         \
-	  .help = "letters of a sample, cut out of records; 0: a record is "   \
-		  "one" },                                                     \
+	  .help = "letters per sample, cut from the records (0: one sample "   \
+		  "per record)" },                                             \
 		{ .name = "step",                                              \
 		  .type = PEN_OPT_COUNT,                                       \
 		  .off = PEN_SEQ__OFF(step),                                   \
 		  .dflt = "0",                                                 \
 		  .max = 1e15,                                                 \
-		  .help = "letters from one window to the next; 0: window" },  \
+		  .help = "letters between window starts (0: same as "         \
+			  "window)" },                                         \
 		{ .name = "last",                                              \
 		  .type = PEN_OPT_ENUM,                                        \
 		  .off = PEN_SEQ__OFF(last),                                   \
 		  .dflt = "keep",                                              \
 		  .choices = pen__seq_lasts,                                   \
-		  .help = "a record's last, shorter window: keep it, drop "    \
-			  "it, "                                               \
-			  "or move it back to be whole" },                     \
+		  .help = "last, shorter window of a record: keep it, drop "   \
+			  "it, or move it back to full size" },                \
 		{ .name = "bed",                                               \
 		  .type = PEN_OPT_STR,                                         \
 		  .off = PEN_SEQ__OFF(bed_path),                               \
-		  .help = "file of intervals: samples are these, by name; a "  \
-			  "number in column 4 is the label, - in column 6 "    \
-			  "the "                                               \
-			  "other strand" },                                    \
+		  .help = "BED file of intervals to use as samples (column "   \
+			  "4: label, if a number; column 6: strand)" },        \
 	{                                                                      \
 		.name = "shift", .type = PEN_OPT_COUNT,                        \
 		.off = PEN_SEQ__OFF(shift), .dflt = "0", .max = 1e9,           \
-		.help = "windows and intervals: moved at random by up to so "  \
-			"many letters either way, each epoch anew"             \
+		.help = "largest random shift of windows and intervals, in "   \
+			"letters, redrawn every epoch"                         \
 	}
 
 int pen__seq_open(struct pen_format *, const struct pen_seq_ops *,
@@ -446,11 +456,21 @@ void pen__seq_warn(const struct pen_format *, void *arg,
 		   void (*see)(void *arg, const struct pen_err *));
 void pen__seq_describe(const struct pen_format *, struct pen_describe *);
 
+/* What the tables of the formats share. */
+#define PEN_SEQ_FORMAT                                                         \
+	.priv_size = sizeof(struct pen_seqs), .close = pen__seq_close,         \
+	.index = pen__seq_index, .bind = pen__seq_bind,                        \
+	.shape = pen__seq_shape, .locate = pen__seq_locate,                    \
+	.unpack = pen__seq_unpack, .emit = pen__seq_emit,                      \
+	.value = pen__seq_value, .nlabels = pen__seq_nlabels,                  \
+	.label = pen__seq_label, .describe = pen__seq_describe,                \
+	.warn = pen__seq_warn
+
 /* ---- from a sample to its bytes ---- */
 
 struct pen_seq_where {
-	uint64_t record, from, to; /* letters of it */
-	uint64_t letters;	   /* it has */
+	uint64_t record, from, to; /* range of letters in the record */
+	uint64_t letters;	   /* letters in the record */
 	uint64_t interval;
 	bool minus;
 };
@@ -462,12 +482,12 @@ struct pen_seq_where pen__seq_where(const struct pen_seqs *,
 /* All bytes that sample k may need. */
 struct pen_seq_range pen__seq_range(const struct pen_seqs *,
 				    const struct pen_seq_part *, uint64_t k);
-/* The bytes of letters [from, to) of a record, how they lie, and how many
- * letters in them come before the first. */
+/* The bytes that hold letters [from, to) of a record, their layout, and how
+ * many letters precede the first. */
 struct pen_seq_run {
 	struct pen_seq_range in;
 	struct pen_seq_layout layout; /* bases 0: irregular */
-	uint64_t skip;		      /* irregular: letters; else: in a line */
+	uint64_t skip; /* irregular: letters; otherwise: position in the line */
 };
 struct pen_seq_run pen__seq_letters(const struct pen_seq_part *,
 				    uint64_t record, uint64_t from,

@@ -1,11 +1,10 @@
 /*
- * Intervals of BED files: name, from, to (the first letter is 0, `to` is not
- * in it), then as far as there are more: a label or name, a score, a strand.
- * Columns are apart by tabs, and may then be empty or have blanks in them, or
- * by blanks; headings (#, track, browser) and empty lines are passed over.
+ * BED files: name, start, end (zero-based, end excluded), then optionally a
+ * label or name, a score and a strand. Columns are separated by tabs, and may
+ * then be empty or contain blanks, or by blanks. Header lines (#, track,
+ * browser) and empty lines are skipped.
  *
- * Refuses lines that are none, with their number, and intervals without a
- * letter.
+ * Refuses lines that are not intervals and empty intervals, naming the line.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -32,18 +31,21 @@ static int read_file(struct pen_seq_bed *b, const char *path,
 	int rc = 0;
 
 	if (!in)
-		rc = pen__fail_sys(err, errno, path, "cannot be opened");
+		rc = pen__fail_sys(err, errno, path,
+				   "cannot open the BED file");
 	else if (!buf)
 		rc = pen__fail_nomem(err, path, piece);
 	while (!rc && (n = fread(buf, 1, piece, in)) > 0 && !b->file.bad &&
 	       b->file.n < MOST_BED)
 		pen__buf_put(&b->file, buf, n);
 	if (!rc && ferror(in))
-		rc = pen__fail_sys(err, errno, path, "cannot be read");
+		rc = pen__fail_sys(err, errno, path,
+				   "cannot read the BED file");
 	else if (!rc && b->file.bad)
 		rc = pen__fail_nomem(err, path, b->file.n);
 	else if (!rc && n)
-		rc = pen__fail(err, PEN_ENOTSUP, path, "has more than 2 GiB");
+		rc = pen__fail(err, P_OVER_LIMIT, path,
+			       "larger than 2 GiB, the limit for BED files");
 	if (in)
 		fclose(in);
 	pen__free(buf);
@@ -60,7 +62,7 @@ static uint64_t hash_of(const void *p, size_t n)
 	return h;
 }
 
-/* What is left of a line, and how its columns are apart. */
+/* The rest of a line, and how its columns are separated. */
 struct line {
 	const uint8_t *p, *e;
 	bool tabs;
@@ -98,7 +100,7 @@ static bool take_count(struct pen_span s, uint64_t *v)
 	return s.n > 0;
 }
 
-/* A number as a label; false when it is something else. */
+/* Parses a label; false: it is not a number. */
 static bool take_label(struct pen_span s, double *v)
 {
 	char text[64], *end;
@@ -120,7 +122,7 @@ static bool is_heading(struct pen_span s)
 	       (s.n == 7 && !memcmp(s.p, "browser", 7));
 }
 
-/* Name, from and to. */
+/* Parses name, start and end. */
 static bool take_place(struct pen_seq_bed *b, struct line *l,
 		       struct pen_seq_interval *v)
 {
@@ -151,7 +153,7 @@ static int add_line(struct pen_seq_bed *b, const uint8_t *p, const uint8_t *e,
 	if (!take_label(next_column(&l), &v->label))
 		b->labels = false;
 	b->whole &= v->label == floor(v->label) && fabs(v->label) < 0x1p53;
-	next_column(&l); /* a score */
+	next_column(&l); /* score */
 	s = next_column(&l);
 	v->minus = s.n == 1 && s.p[0] == '-';
 	if (b->n == *cap) {
@@ -177,7 +179,8 @@ static bool same_name(const struct pen_seq_bed *b, uint64_t i, const void *p,
 	return v->name_len == n && (!n || !memcmp(b->file.p + v->name, p, n));
 }
 
-/* Names lead to their first interval, each to the next of its name. */
+/* Each name leads to its first interval, which leads to the next of that
+ * name. */
 static bool hash_names(struct pen_seq_bed *b)
 {
 	uint64_t n = 16;
@@ -189,14 +192,15 @@ static bool hash_names(struct pen_seq_bed *b)
 	b->mask = n - 1;
 	if (!b->slot || !b->next)
 		return false;
-	for (uint64_t i = b->n; i-- > 0;) { /* so that lists go forward */
+	for (uint64_t i = b->n;
+	     i-- > 0;) { /* so that the lists are in file order */
 		const void *name = b->file.p + b->v[i].name;
 		const size_t len = b->v[i].name_len;
 		uint64_t at = hash_of(name, len) & b->mask;
 
 		while (b->slot[at] && !same_name(b, b->slot[at] - 1, name, len))
 			at = (at + 1) & b->mask;
-		b->next[i] = b->slot[at] - 1; /* none: UINT32_MAX */
+		b->next[i] = b->slot[at] - 1; /* UINT32_MAX: last of its name */
 		b->slot[at] = (uint32_t)i + 1;
 	}
 	return true;
@@ -216,18 +220,17 @@ static int no_interval(const char *path, const struct pen_seq_interval *v,
 		       struct pen_span line, int rc, struct pen_err *err)
 {
 	if (rc == PEN_EINVAL)
-		return pen__fail(err, PEN_EDATA, path,
-				 "line %u is no interval: it begins at %" PRIu64
-				 " and ends at %" PRIu64
-				 ", which leaves no letter",
+		return pen__fail(err, P_BAD_DATA_VALUE, path,
+				 "line %u: the interval from %" PRIu64
+				 " to %" PRIu64 " is empty",
 				 v->line, v->from, v->to);
-	return pen__fail(err, PEN_EDATA, path,
-			 "line %u is no interval: %s; it should have a name, "
-			 "where it begins and where it ends, as chr1 1000 2024",
+	return pen__fail(err, P_BAD_TEXT, path,
+			 "line %u is not an interval: %s; write NAME START "
+			 "END, for example chr1 1000 2024",
 			 v->line, pen__quoted(line.p, line.n).s);
 }
 
-/* A mark that says "UTF-8" is no part of the first name. */
+/* Skips a UTF-8 byte order mark. */
 static size_t text_start(const struct pen_buf *b)
 {
 	return b->n >= 3 && !memcmp(b->p, "\xef\xbb\xbf", 3) ? 3 : 0;
@@ -246,8 +249,9 @@ int pen__seq_bed_read(struct pen_seq_bed *b, const char *path,
 	if (rc)
 		return rc;
 	if (b->file.n > 2 && !memcmp(b->file.p, "\x1f\x8b", 2))
-		return pen__fail(err, PEN_ENOTSUP, path,
-				 "is compressed: give the plain file (gunzip)");
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, path,
+				 "compressed BED files are not supported; "
+				 "decompress it with gunzip");
 	c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	if (!c)
 		return pen__fail_nomem(err, path, 0);
@@ -270,7 +274,8 @@ int pen__seq_bed_read(struct pen_seq_bed *b, const char *path,
 	if (rc == PEN_EDATA || rc == PEN_EINVAL)
 		return no_interval(path, &v, text, rc, err);
 	if (!rc && !b->n)
-		return pen__fail(err, PEN_EDATA, path, "has no intervals");
+		return pen__fail(err, P_NO_SAMPLES, path,
+				 "the BED file has no intervals");
 	b->labels = b->labels && b->n;
 	return rc || !hash_names(b) ? pen__fail_nomem(err, path, b->n * 48) : 0;
 }

@@ -1,6 +1,6 @@
 /*
- * A data set of sequences: its settings, its fields, and what of it is known
- * without reading.
+ * A data set of sequences: settings, fields, and what is known about it without
+ * reading.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "format/value.h"
 
 #define RUN_BYTES (256u << 10)
-#define LONG_SAMPLE (32u << 10) /* these are fetched on their own */
+#define LONG_SAMPLE (32u << 10) /* larger samples are fetched one by one */
 #define SMALL_SAMPLE 4096u
 #define MOST_UNITS 64u
 #define SLACK 64u
@@ -26,7 +26,7 @@ static const char *const names[] = { "id", "label", "quality", "length", NULL };
 
 /* ---- settings ---- */
 
-/* Is it a field of the tokeniser's? These come in any case. */
+/* The tokeniser's fields are always delivered. */
 static bool is_token_field(const struct pen_seqs *p, const char *s, size_t n)
 {
 	struct pen_field f;
@@ -49,13 +49,13 @@ static int take_field(struct pen_seqs *p, const char *s, size_t n,
 		return 0;
 	if (i < 0 || (i == PEN_SEQ_F_QUALITY && !p->ops->quality) ||
 	    (i == PEN_SEQ_F_LABEL && !p->ops->lines && !p->bed_path))
-		return pen__fail(err, PEN_EINVAL, "fields",
-				 "there is no '%.*s'; there are id, "
-				 "length%s, and all",
-				 n < 32 ? (int)n : 32, s,
-				 p->ops->quality ? ", quality"
-				 : p->ops->lines ? ", label"
-						 : "");
+		return pen__fail(
+			err, P_NO_SUCH_FIELD, "fields",
+			"no field '%.*s'; choose from id, length%s and all",
+			n < 32 ? (int)n : 32, s,
+			p->ops->quality ? ", quality"
+			: p->ops->lines ? ", label"
+					: "");
 	for (int k = 0; k < PEN_SEQ_NFIELDS; k++)
 		p->want[k] |= k == i || (i == 4 && k != PEN_SEQ_F_LABEL);
 	p->want[PEN_SEQ_F_QUALITY] &= p->ops->quality;
@@ -84,19 +84,17 @@ int pen__seq_open(struct pen_format *f, const struct pen_seq_ops *ops,
 
 	p->ops = ops;
 	if (p->bed_path && p->window)
-		return pen__fail(
-			err, PEN_EINVAL, "bed",
-			"says what samples are, as format.window= does: give "
-			"one of them");
+		return pen__fail(err, P_CONFLICT, "bed",
+				 "cannot be combined with format.window=; set "
+				 "only one of them");
 	if (p->step && !p->window)
-		return pen__fail(
-			err, PEN_EINVAL, "step",
-			"is between windows: give format.window=, too");
+		return pen__fail(err, P_MISSING_SETTING, "step",
+				 "has no effect without windows; set "
+				 "format.window= as well");
 	if (p->shift && !p->window && !p->bed_path)
-		return pen__fail(
-			err, PEN_EINVAL, "shift",
-			"moves windows and intervals; whole records "
-			"cannot be: give format.window= or format.bed=");
+		return pen__fail(err, P_MISSING_SETTING, "shift",
+				 "entire records cannot be shifted; set "
+				 "format.window= or format.bed=");
 	p->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	if (!p->c)
 		return pen__fail_nomem(err, "sequences", 0);
@@ -106,10 +104,9 @@ int pen__seq_open(struct pen_format *f, const struct pen_seq_ops *ops,
 	if (!rc && p->want[PEN_SEQ_F_LABEL] && !p->bed_path &&
 	    (p->column == PEN_SEQ_COLUMN_ID ||
 	     p->column == PEN_SEQ_COLUMN_NONE))
-		rc = pen__fail(
-			err, PEN_EINVAL, "fields",
-			"asks for label, and format.column= says that the "
-			"second column is none: leave one of them out");
+		rc = pen__fail(err, P_CONFLICT, "fields",
+			       "label is requested, but format.column= is id "
+			       "or none; remove one of the two");
 	if (!rc && p->bed_path)
 		rc = pen__seq_bed_read(&p->bed, p->bed_path, err);
 	return rc;
@@ -137,7 +134,7 @@ static void widen(struct pen_seq_part *t, uint64_t n)
 	t->longest = n > t->longest ? n : t->longest;
 }
 
-/* Letters of the shortest and the longest sample. */
+/* Finds the numbers of letters of the shortest and the longest sample. */
 static void measure(const struct pen_seqs *p, struct pen_seq_part *t)
 {
 	const struct pen_column *letters = &t->col[PEN_SEQ_LETTERS];
@@ -168,7 +165,7 @@ static void measure(const struct pen_seqs *p, struct pen_seq_part *t)
 	}
 }
 
-/* The most bytes of text one sample takes, about: never too few. */
+/* Upper bound on the bytes of text that one sample takes. */
 static uint64_t longest_range(const struct pen_seqs *p,
 			      const struct pen_seq_part *t)
 {
@@ -198,7 +195,7 @@ static uint64_t longest_range(const struct pen_seqs *p,
 	return most;
 }
 
-/* Blocks that any range of so many bytes can lie in. */
+/* Largest number of blocks that a range of this size can touch. */
 static uint64_t blocks_of(const struct pen_seq_part *t, uint64_t range)
 {
 	const struct pen_column *c = &t->col[PEN_SEQ_BLOCK];
@@ -219,7 +216,7 @@ static int bind_part(struct pen_seqs *p, struct pen_seq_part *t,
 {
 	uint64_t hash, mean;
 
-	if (!blob.n) /* left out by on_error=skip */
+	if (!blob.n) /* skipped by on_error=skip */
 		return 0;
 	if (!pen__seq_part_take(blob, t, &hash) || hash != p->bed.hash)
 		return PEN_EDATA;
@@ -236,7 +233,7 @@ static int bind_part(struct pen_seqs *p, struct pen_seq_part *t,
 	return 0;
 }
 
-/* How many units a sample has: blocks in groups, so that these are few. */
+/* Sets the units per sample; blocks are grouped to keep them few. */
 static void bind_blocks(struct pen_format *f, struct pen_seq_part *t)
 {
 	struct pen_seqs *p = f->priv;
@@ -287,12 +284,14 @@ static int missing_interval(struct pen_format *f, const struct pen_index *ix,
 	if (none == UINT64_MAX)
 		return 0;
 	return pen__fail(
-		err, PEN_EDATA, p->bed_path, "line %u is of %.*s, which %s",
-		p->bed.v[none].line,
+		err, P_FILES_DISAGREE, p->bed_path,
+		"line %u: the sequence '%.*s' is %s", p->bed.v[none].line,
 		p->bed.v[none].name_len < 80 ? (int)p->bed.v[none].name_len
 					     : 80,
 		(const char *)p->bed.file.p + p->bed.v[none].name,
-		none == twice ? "two files have" : "no file has (chr1 or 1?)");
+		none == twice ? "in two files"
+			      : "not in any file; check its name, for example "
+				"chr1 or 1");
 }
 
 static void add_field(struct pen_format *f, int what, enum pen_dtype dtype,
@@ -309,7 +308,7 @@ static void add_field(struct pen_format *f, int what, enum pen_dtype dtype,
 	p->place[what] = (int)f->nfields++;
 }
 
-/* Which line has no number, of the first object that has such. */
+/* Names the first line whose label is not a number. */
 static int no_label(const struct pen_seqs *p, const struct pen_index *ix,
 		    struct pen_err *err)
 {
@@ -317,9 +316,9 @@ static int no_label(const struct pen_seqs *p, const struct pen_index *ix,
 	const struct pen_seq_odd *o = NULL;
 
 	if (p->bed_path)
-		return pen__fail(err, PEN_EDATA, p->bed_path,
-				 "column 4 is not a number throughout, so it "
-				 "is no label");
+		return pen__fail(err, P_BAD_TEXT, p->bed_path,
+				 "column 4 is not a number on every line, so "
+				 "it cannot be the label");
 	for (uint64_t i = 0; !o && i < ix->nblobs; i++) {
 		if (!p->part[i].nsamples || !p->part[i].odd.line)
 			continue;
@@ -327,19 +326,19 @@ static int no_label(const struct pen_seqs *p, const struct pen_index *ix,
 		pen__blob_name(ix, i, name, sizeof(name));
 	}
 	if (!o)
-		return pen__fail(err, PEN_EDATA, name,
-				 "the second column is not a number on every "
-				 "line");
-	return pen__fail(err, PEN_EDATA, name,
-			 "line %" PRIu64 ", column 2: %s%.*s%s is no number: "
-			 "format.column=id takes it as text, "
-			 "format.header=true passes over "
-			 "a first line of names",
-			 o->line, o->n ? "'" : "nothing", (int)o->n,
+		return pen__fail(err, P_BAD_TEXT, name,
+				 "column 2 is not a number on every line, so "
+				 "it cannot be the label");
+	return pen__fail(err, P_BAD_TEXT, name,
+			 "line %" PRIu64
+			 ", column 2: %s%.*s%s is not a number; set "
+			 "format.column=id to read text, or format.header=true "
+			 "to skip a line of column names",
+			 o->line, o->n ? "'" : "an empty value", (int)o->n,
 			 (const char *)o->text, o->n ? "'" : "");
 }
 
-/* Labels come when all objects have them. */
+/* Labels are delivered if all objects have them. */
 static int bind_label(struct pen_format *f, const struct pen_index *ix,
 		      struct pen_err *err)
 {
@@ -408,8 +407,8 @@ static int bind_fields(struct pen_format *f, const struct pen_index *ix,
 	return rc;
 }
 
-/* Rows that are read straight into the batch: letters as they are, each
- * sequence on one line. Short ones are better fetched many at a time. */
+/* True if rows can be read straight into the batch: letters as they are, each
+ * sequence on one line. Short sequences are better fetched many at a time. */
 static bool is_plain(const struct pen_format *f, const struct pen_index *ix)
 {
 	const struct pen_seqs *p = f->priv;
@@ -451,12 +450,14 @@ int pen__seq_bind(struct pen_format *f, const struct pen_index *ix,
 		if (!rc)
 			continue;
 		pen__blob_name(ix, i, name, sizeof(name));
-		return pen__fail(err, PEN_EDATA, name, "damaged index entry");
+		return pen__fail(err, P_BAD_INDEX, name,
+				 "the index entry is damaged");
 	}
-	if (p->bed_path) /* one missing and one twice is the right number */
+	if (p->bed_path) /* a duplicate could hide a missing one */
 		rc = missing_interval(f, ix, err);
 	if (!rc && !ix->nsamples)
-		rc = pen__fail(err, PEN_EDATA, "sequences", "no samples");
+		rc = pen__fail(err, P_NO_SAMPLES, "sequences",
+			       "the data has no samples");
 	if (!rc)
 		rc = bind_fields(f, ix, err);
 	for (uint64_t i = 0; !rc && i < ix->nblobs; i++)
@@ -474,7 +475,7 @@ int pen__seq_bind(struct pen_format *f, const struct pen_index *ix,
 	return rc;
 }
 
-/* ---- what is known ---- */
+/* ---- known without reading ---- */
 
 void pen__seq_shape(const struct pen_format *f, uint32_t object, uint64_t k,
 		    uint32_t field, int64_t *shape)
@@ -542,12 +543,12 @@ int pen__seq_label(const struct pen_format *f, uint32_t field, uint64_t code,
 		       : PEN_ENOTFOUND;
 }
 
-/* ---- what is wrong ---- */
+/* ---- warnings ---- */
 
 typedef void see_fn(void *arg, const struct pen_err *);
 
-/* An empty block ends every file of bgzip: one that is cut off between two
- * blocks is whole but for that. */
+/* Every bgzip file ends with an empty block; without it, the file was probably
+ * truncated between two blocks. */
 static bool is_ended(const struct pen_seq_part *t)
 {
 	const struct pen_column *c = &t->col[PEN_SEQ_BLOCK];
@@ -556,8 +557,9 @@ static bool is_ended(const struct pen_seq_part *t)
 	       pen__column_at(c, c->n - 1) == pen__column_at(c, c->n - 2);
 }
 
-/* Records that give no sample. */
-static uint64_t left_out(const struct pen_seqs *p, const struct pen_seq_part *t)
+/* Number of records that yield no samples. */
+static uint64_t count_omitted(const struct pen_seqs *p,
+			      const struct pen_seq_part *t)
 {
 	const struct pen_column *c = &t->col[PEN_SEQ_WINDOWS];
 	uint64_t n = 0;
@@ -567,9 +569,10 @@ static uint64_t left_out(const struct pen_seqs *p, const struct pen_seq_part *t)
 	return n;
 }
 
-/* One line for all objects; n: records, of how many, in how many objects. */
-static void warn_left_out(const struct pen_format *f, uint64_t first,
-			  const uint64_t n[3], void *arg, see_fn *see)
+/* One warning for all objects; n: records omitted, records in total, objects
+ * affected. */
+static void warn_omitted(const struct pen_format *f, uint64_t first,
+			 const uint64_t n[3], void *arg, see_fn *see)
 {
 	const struct pen_seqs *p = f->priv;
 	char name[200], where[256], why[96] = "are empty";
@@ -585,7 +588,7 @@ static void warn_left_out(const struct pen_format *f, uint64_t first,
 			 "are shorter than format.window=%" PRIu64
 			 " (format.last=%s)",
 			 p->window, pen__seq_lasts[p->last]);
-	pen__fail(&e, PEN_OK, where, "%s of %s %s and give no sample",
+	pen__fail(&e, PEN_OK, where, "%s of %s %s and yield no samples",
 		  pen__show_grouped(n[0]).s,
 		  pen__show_counted(n[1], "record").s, why);
 	see(arg, &e);
@@ -595,7 +598,7 @@ void pen__seq_warn(const struct pen_format *f, void *arg, see_fn *see)
 {
 	const struct pen_seqs *p = f->priv;
 	const struct pen_index *ix = f->ix;
-	uint64_t n[3] = { 0 }, first = 0; /* left out, of, in objects */
+	uint64_t n[3] = { 0 }, first = 0; /* omitted, total, objects */
 	struct pen_err e;
 	char name[256];
 
@@ -604,9 +607,9 @@ void pen__seq_warn(const struct pen_format *f, void *arg, see_fn *see)
 		const uint64_t of = ix->per_object
 					    ? ix->per_object
 					    : ix->first[o + 1] - ix->first[o];
-		const uint64_t out = left_out(p, t);
+		const uint64_t out = count_omitted(p, t);
 
-		if (t->nsamples != of) /* it could not be indexed */
+		if (t->nsamples != of) /* could not be indexed */
 			continue;
 		first = out && !n[0] ? o : first;
 		n[0] += out;
@@ -615,16 +618,17 @@ void pen__seq_warn(const struct pen_format *f, void *arg, see_fn *see)
 		if (is_ended(t))
 			continue;
 		ix->name_of(ix, o, name, sizeof(name));
-		pen__fail(&e, PEN_EDATA, name,
-			  "bgzip's end-of-file block is missing: the file was "
-			  "cut off between two blocks, or is not written yet");
+		pen__fail(&e, P_TRUNCATED, name,
+			  "the bgzip end-of-file block is missing; the file is "
+			  "truncated or still being written");
 		see(arg, &e);
 	}
 	if (n[0])
-		warn_left_out(f, first, n, arg, see);
+		warn_omitted(f, first, n, arg, see);
 }
 
-/* A line without a number among lines with one, where nobody decided. */
+/* Advice on a line without a number among lines with one, if format.column= is
+ * not set. */
 static void describe_odd(const struct pen_format *f, struct pen_describe *d)
 {
 	const struct pen_seqs *p = f->priv;
@@ -647,9 +651,10 @@ static void describe_odd(const struct pen_format *f, struct pen_describe *d)
 		return;
 	f->ix->name_of(f->ix, of, name, sizeof(name));
 	snprintf(text, sizeof(text),
-		 "line %" PRIu64 " of %s has %s%.*s%s in column 2, others have "
-		 "a number: so it is an id, and no label "
-		 "(format.header=true if it is a name)",
+		 "line %" PRIu64
+		 " of %s has %s%.*s%s in column 2, where other lines have a "
+		 "number, so column 2 is read as an id, not as a label; if "
+		 "that line is a header, set format.header=true",
 		 odd->line, name, odd->n ? "'" : "nothing", (int)odd->n,
 		 (const char *)odd->text, odd->n ? "'" : "");
 	d->advice(d->arg, text);
@@ -679,15 +684,17 @@ void pen__seq_describe(const struct pen_format *f, struct pen_describe *d)
 	d->fact(d->arg, "compression", kinds[kind]);
 	pen__tokens_describe(p->tokens, d->arg, d->fact);
 	if (kind == PEN_SEQ_GZIP)
-		d->advice(d->arg, "gzip is inflated as a whole: with bgzip "
-				  "only what is needed is, by all threads");
+		d->advice(d->arg,
+			  "a gzip file is decompressed as a whole; with bgzip, "
+			  "all threads decompress only the blocks they need");
 	if (kind == PEN_SEQ_BGZF)
-		d->advice(d->arg, "a block of bgzip (64 KiB) is inflated for "
-				  "whatever is read of it: sampler=block, or "
-				  "the plain file, costs less than a shuffle");
+		d->advice(d->arg,
+			  "every read decompresses an entire bgzip block (64 "
+			  "KiB); sampler=block or an uncompressed file costs "
+			  "less than a full shuffle");
 	if (!p->window && !p->bed_path && records &&
 	    letters / records > 1000000)
-		d->advice(d->arg, "records are long: format.window=1024 cuts "
+		d->advice(d->arg, "records are long; format.window=1024 cuts "
 				  "them into samples");
 	describe_odd(f, d);
 }

@@ -1,7 +1,6 @@
 /*
- * Going through letters many at a time: where they end, what the other strand
- * has. One of the places with instructions of a certain CPU (AVX2); others go
- * byte by byte, which is right everywhere.
+ * Scanning and complementing many letters at a time: with AVX2 where the CPU
+ * has it, otherwise byte by byte.
  */
 #include "format/sequence/sequence.h"
 
@@ -15,7 +14,7 @@ static bool is_stop(uint8_t c)
 	return is_odd(c) || c == ',' || c == ';';
 }
 
-/* By the low five bits of a letter; what is no letter stays. */
+/* By the low five bits of a letter; other bytes are unchanged. */
 static const uint8_t other[2][32] = { "@TVGHEFCDIJMLKNOPQYSAABWXRZ[\\]^_",
 				      "@UVGHEFCDIJMLKNOPQYSAABWXRZ[\\]^_" };
 
@@ -37,7 +36,7 @@ static void reverse(const uint8_t *from, uint8_t *to, size_t n, bool rna)
 
 #define HW __attribute__((target("avx2,bmi")))
 
-/* 0x21 .. 0x7e are above 0x21 when 1 is added, as signed bytes; no others. */
+/* As signed bytes plus 1, exactly 0x21 .. 0x7e are above 0x21. */
 HW static inline __m256i odd32(__m256i v)
 {
 	return _mm256_cmpgt_epi8(_mm256_set1_epi8(0x22),
@@ -71,7 +70,7 @@ HW static size_t odd_hw(const uint8_t *p, size_t n, bool stops)
 HW static inline __m256i other32(__m256i v, __m256i lo, __m256i hi)
 {
 	const __m256i low = _mm256_and_si256(v, _mm256_set1_epi8(0x0f));
-	/* bit 4 chooses the table, by the sign of the byte it is moved to */
+	/* bit 4 selects the table, as the sign of the byte it is shifted to */
 	const __m256i high = _mm256_slli_epi16(v, 3);
 	const __m256i small = _mm256_and_si256(v, _mm256_set1_epi8(0x20));
 	const __m256i big = _mm256_and_si256(v, _mm256_set1_epi8((char)0xdf));

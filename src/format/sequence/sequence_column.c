@@ -1,7 +1,7 @@
 /*
- * Numbers kept in few bytes, each found at once: above a base that all share
- * or that each 64 have, in 1, 2, 4 or 8 bytes, or in none where they go up
- * evenly. Offsets of records become 4 bytes, lengths 1 or 2.
+ * Compact arrays of integers with random access: offsets from a base shared by
+ * all, or by every 64 of them, in 1, 2, 4 or 8 bytes; evenly spaced numbers
+ * take none. Offsets of records take 4 bytes each, lengths 1 or 2.
  */
 #include "base/mem.h"
 #include "format/sequence/sequence.h"

@@ -1,11 +1,10 @@
 /*
- * Indexing sequences: the text goes through once, its format finds records,
- * and here they are counted, cut into samples and put down in columns. Lines
- * of equal length, as nearly all files have them, take nothing but a number
- * that says how long they are. Of others it is put down where every 4096th
- * letter is.
+ * Indexing: the text is scanned once, the format finds the records, and here
+ * they are counted, cut into samples and stored in columns. Lines of equal
+ * length, as in nearly all files, need only the number of their layout. For
+ * others, the offset of every 4096th letter is stored.
  *
- * Refuses bytes that are no text, naming the line.
+ * Refuses bytes that are not text, naming the line.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,7 +17,7 @@
 
 #define VERSION 3u
 
-/* Has a record begun that has not ended? */
+/* True inside a record. */
 static bool in_record(const struct pen_seq_scan *s)
 {
 	return s->col[PEN_SEQ_START].n >
@@ -36,7 +35,7 @@ struct pen_seq_name pen__seq_record(const struct pen_seq_scan *s)
 	return r;
 }
 
-int pen__seq_fail(struct pen_seq_scan *s, const char *fmt, ...)
+int pen__seq_fail(struct pen_seq_scan *s, int kind, const char *fmt, ...)
 {
 	char what[200], record[160] = "";
 	va_list ap;
@@ -47,8 +46,8 @@ int pen__seq_fail(struct pen_seq_scan *s, const char *fmt, ...)
 	if (in_record(s))
 		snprintf(record, sizeof(record), ", in %s",
 			 pen__seq_record(s).s);
-	return pen__fail(s->err, PEN_EDATA, s->pk->name,
-			 "line %" PRIu64 ": %s%s", s->line, what, record);
+	return pen__fail(s->err, kind, s->pk->name, "line %" PRIu64 ": %s%s",
+			 s->line, what, record);
 }
 
 int pen__seq_nomem(struct pen_seq_scan *s)
@@ -68,6 +67,28 @@ void pen__seq_lines_begin(struct pen_seq_lines *l, uint64_t at)
 	*l = (struct pen_seq_lines){ .first = at, .line = at };
 }
 
+int pen__seq_record_begin(struct pen_seq_scan *s)
+{
+	int rc = 0;
+
+	s->start = s->at++;
+	s->id = s->word = 0;
+	s->id_at = 1;
+	if (s->keep_names)
+		rc = pen__seq_put(s, PEN_SEQ_NAMES, s->names.n);
+	return rc ? rc : pen__seq_put(s, PEN_SEQ_START, s->start);
+}
+
+int pen__seq_record_put(struct pen_seq_scan *s,
+			const uint64_t v[PEN_SEQ_ID_AT + 1])
+{
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i <= PEN_SEQ_ID_AT; i++)
+		rc = pen__seq_put(s, i, v[i]);
+	return rc;
+}
+
 int pen__seq_heading_end(struct pen_seq_scan *s)
 {
 	int rc = pen__seq_put(s, PEN_SEQ_ID, s->id);
@@ -79,7 +100,7 @@ int pen__seq_heading_end(struct pen_seq_scan *s)
 	return rc;
 }
 
-/* Are there marks to be kept of these lines? Not of qualities. */
+/* Marks are kept for letters only, not for quality values. */
 static bool is_marked(const struct pen_seq_scan *s,
 		      const struct pen_seq_lines *l)
 {
@@ -103,7 +124,8 @@ static int add_marks(struct pen_seq_scan *s, const struct pen_seq_lines *l,
 	return rc;
 }
 
-/* From here on letters are found by marks; those before are put down now. */
+/* From here on, letters are found by marks; adds those for the letters so
+ * far. */
 static int turn_irregular(struct pen_seq_scan *s, struct pen_seq_lines *l)
 {
 	int rc;
@@ -119,7 +141,7 @@ static int turn_irregular(struct pen_seq_scan *s, struct pen_seq_lines *l)
 	return rc ? rc : add_marks(s, l, l->n + l->now);
 }
 
-/* So many letters at the byte at hand. */
+/* Takes `run` letters at the current byte. */
 static int take_letters(struct pen_seq_scan *s, struct pen_seq_lines *l,
 			uint64_t run)
 {
@@ -131,10 +153,10 @@ static int take_letters(struct pen_seq_scan *s, struct pen_seq_lines *l,
 		return 0;
 	if (l->blank)
 		return pen__seq_fail(
-			s, "a %s before %s %" PRIu64 " of the %s",
+			s, P_BAD_TEXT, "%s before %s %" PRIu64 " of the %s",
 			l->blank == '\r' ? "carriage return" : "blank",
-			l == &s->quality ? "quality" : "letter", n + 1,
-			l == &s->quality ? "qualities" : "sequence");
+			l == &s->quality ? "quality value" : "letter", n + 1,
+			l == &s->quality ? "quality line" : "sequence");
 	if (!n)
 		l->first = l->line = s->at;
 	if (l->closed)
@@ -149,7 +171,7 @@ static int take_letters(struct pen_seq_scan *s, struct pen_seq_lines *l,
 	return rc;
 }
 
-/* The line's end, its byte at hand or the one before the text's end. */
+/* Ends a line, at its '\n' or at the end of the text. */
 static int end_line(struct pen_seq_scan *s, struct pen_seq_lines *l)
 {
 	const uint64_t width = s->at + 1 - l->line, now = l->now;
@@ -175,13 +197,15 @@ static int end_line(struct pen_seq_scan *s, struct pen_seq_lines *l)
 static int odd_byte(struct pen_seq_scan *s, struct pen_seq_lines *l, uint8_t c)
 {
 	if (c == ' ' || c == '\t' || c == '\r') {
-		/* qualities are for letters one by one: nothing is between */
+		/* each quality value belongs to a letter: no blanks between */
 		l->blank = s->p->ops->quality ? c : 0;
 		return l->n + l->now ? turn_irregular(s, l) : 0;
 	}
 	if (!c)
-		return pen__seq_fail(s, "a NUL byte: this is not text");
-	return pen__seq_fail(s, "byte 0x%02x where letters should be", c);
+		return pen__seq_fail(s, P_BAD_TEXT,
+				     "NUL byte: this is not a text file");
+	return pen__seq_fail(s, P_BAD_TEXT,
+			     "byte 0x%02x where a letter is expected", c);
 }
 
 int pen__seq_lines_take(struct pen_seq_scan *s, struct pen_seq_lines *l,
@@ -194,7 +218,7 @@ int pen__seq_lines_take(struct pen_seq_scan *s, struct pen_seq_lines *l,
 	while (!rc && p < e && !*ended) {
 		const size_t run = pen__seq_odd(p, (size_t)(e - p));
 
-		/* what looked like a line's end was none */
+		/* the CR was not part of a line end */
 		if (s->cr && (run || *p != '\n'))
 			rc = odd_byte(s, l, '\r');
 		if (!rc)
@@ -238,7 +262,7 @@ int pen__seq_lines_end(struct pen_seq_scan *s, struct pen_seq_lines *l,
 {
 	int rc = 0;
 
-	if (l->now) /* the text ends without a line's end */
+	if (l->now) /* no line end at the end of the text */
 		rc = end_line(s, l);
 	s->cr = false;
 	if (l->irregular)
@@ -250,8 +274,20 @@ int pen__seq_lines_end(struct pen_seq_scan *s, struct pen_seq_lines *l,
 					    s, (struct pen_seq_layout){
 						       l->bases, l->width });
 	if (!rc && !l->irregular && *layout == PEN_SEQ_IRREGULAR)
-		rc = turn_irregular(s, l); /* more kinds than are counted */
+		rc = turn_irregular(s, l); /* too many different layouts */
 	return rc;
+}
+
+int pen__seq_letters_end(struct pen_seq_scan *s)
+{
+	uint64_t layout;
+	int rc = pen__seq_lines_end(s, &s->letters, &layout);
+
+	if (!rc)
+		rc = pen__seq_put(s, PEN_SEQ_HEAD, s->letters.first - s->start);
+	if (!rc)
+		rc = pen__seq_put(s, PEN_SEQ_LETTERS, s->letters.n);
+	return rc ? rc : pen__seq_put(s, PEN_SEQ_LAYOUT, layout);
 }
 
 bool pen__seq_one_line(struct pen_seq_scan *s, const uint8_t *p, size_t n)
@@ -267,16 +303,18 @@ bool pen__seq_one_line(struct pen_seq_scan *s, const uint8_t *p, size_t n)
 	return i == n;
 }
 
-/* The first word, after any blanks; its bytes are kept where names matter. */
-int pen__seq_heading(struct pen_seq_scan *s, struct pen_span in)
+/* Finds the first word, after any blanks, and keeps it if names are needed. */
+static int take_id(struct pen_seq_scan *s, struct pen_span in)
 {
 	const uint8_t *p = in.p, *e = in.p + in.n;
 
 	if (in.n && memchr(p, 0, in.n))
-		return pen__seq_fail(s, "a NUL byte: this is not text");
+		return pen__seq_fail(s, P_BAD_TEXT,
+				     "NUL byte: this is not a text file");
 	if (!pen__seq_one_line(s, p, in.n))
-		return pen__seq_fail(s, "a carriage return inside the heading: "
-					"lines have to end with LF or CRLF");
+		return pen__seq_fail(s, P_BAD_TEXT,
+				     "carriage return inside the header line; "
+				     "end lines with LF or CRLF");
 	for (; p < e && !s->word; p++) {
 		s->word = *p != ' ' && *p != '\t' && *p != '\r';
 		s->id_at += !s->word;
@@ -296,6 +334,21 @@ int pen__seq_heading(struct pen_seq_scan *s, struct pen_span in)
 	return s->names.bad ? pen__seq_nomem(s) : 0;
 }
 
+int pen__seq_heading(struct pen_seq_scan *s, struct pen_span in, size_t *used,
+		     bool *ended)
+{
+	const uint8_t *nl = memchr(in.p, '\n', in.n);
+	int rc;
+
+	*ended = nl != NULL;
+	in.n = nl ? (size_t)(nl - in.p) : in.n;
+	rc = take_id(s, in);
+	*used = in.n + *ended;
+	s->at += *used;
+	s->line += *ended;
+	return rc || !nl ? rc : pen__seq_heading_end(s);
+}
+
 /* ---- samples ---- */
 
 static uint64_t windows_of(const struct pen_seqs *p, uint64_t letters)
@@ -306,7 +359,7 @@ static uint64_t windows_of(const struct pen_seqs *p, uint64_t letters)
 	if (letters < p->window)
 		return letters && p->last == PEN_SEQ_LAST_KEEP;
 	n = (letters - p->window) / step + 1;
-	/* where windows are apart, the next may begin after the end */
+	/* with gaps between windows, the next may start after the end */
 	if ((p->last == PEN_SEQ_LAST_BACK ||
 	     (p->last == PEN_SEQ_LAST_KEEP && n * step < letters)) &&
 	    (n - 1) * step + p->window < letters)
@@ -333,9 +386,9 @@ static int outside(struct pen_seq_scan *s, uint64_t i, uint64_t letters)
 	const struct pen_seq_interval *v = &s->p->bed.v[i];
 
 	return pen__fail(
-		s->err, PEN_EDATA, s->p->bed_path,
-		"line %u: %" PRIu64 "-%" PRIu64
-		" is not within %.*s, which has %" PRIu64 " letters in %s",
+		s->err, P_BAD_DATA_VALUE, s->p->bed_path,
+		"line %u: the interval %" PRIu64 "-%" PRIu64
+		" is outside '%.*s', which has %" PRIu64 " letters in %s",
 		v->line, v->from, v->to,
 		v->name_len < 60 ? (int)v->name_len : 60,
 		(const char *)s->p->bed.file.p + v->name, letters, s->pk->name);
@@ -356,14 +409,14 @@ static int same_name(struct pen_seq_scan *s, uint64_t interval)
 {
 	const struct pen_seq_interval *v = &s->p->bed.v[interval];
 
-	return pen__fail(s->err, PEN_EDATA, s->pk->name,
-			 "has two sequences named %.*s: intervals cannot tell "
-			 "them apart",
+	return pen__fail(s->err, P_BAD_DATA_VALUE, s->pk->name,
+			 "two sequences are named '%.*s'; rename one, as "
+			 "intervals refer to sequences by name",
 			 v->name_len < 60 ? (int)v->name_len : 60,
 			 (const char *)s->p->bed.file.p + v->name);
 }
 
-/* All intervals that name a record of this object, as they come. */
+/* Finds all intervals that name a record of this object. */
 static int find_intervals(struct pen_seq_scan *s)
 {
 	const struct pen_seq_bed *b = &s->p->bed;
@@ -387,7 +440,7 @@ static int find_intervals(struct pen_seq_scan *s)
 	return rc;
 }
 
-/* Samples are in the order of the intervals. */
+/* Sorts the samples in the order of the intervals. */
 static int match_intervals(struct pen_seq_scan *s, uint64_t *nsamples)
 {
 	struct pen_list *record = &s->col[PEN_SEQ_RECORD],
@@ -519,7 +572,7 @@ static int scan_text(struct pen_seq_scan *s)
 	int rc;
 
 	while ((rc = pen__seq_text_next(&s->text, &piece)) == 0) {
-		/* a mark that says "UTF-8" is no part of the first line */
+		/* skip a UTF-8 byte order mark */
 		if (first && piece.n >= 3 &&
 		    !memcmp(piece.p, "\xef\xbb\xbf", 3)) {
 			piece.p += 3;
@@ -542,8 +595,8 @@ static void scan_fini(struct pen_seq_scan *s)
 	pen__seq_text_close(&s->text);
 }
 
-/* Records by what lies beside. What is wrong with that is no one's error: it
- * is as if there were none. */
+/* Tries to take the records from an index file. An index that is not valid is
+ * ignored, as if there were none. */
 static int look_aside(struct pen_seq_scan *s)
 {
 	struct pen_err own = { 0 }, *err = s->err;

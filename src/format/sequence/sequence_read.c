@@ -1,11 +1,11 @@
 /*
- * From a sample to the bytes it is made of, and from these to its row. Letters
- * of lines of equal length are found by arithmetic and copied line by line;
- * what lies in several blocks of bgzip is put together first.
+ * From a sample to its bytes, and from these to its row. In lines of equal
+ * length, letters are found by arithmetic and copied line by line; bytes from
+ * several bgzip blocks are joined first.
  *
- * That lines end where they should is looked at with every line copied, so a
- * file that is not as indexed, or as its .fai says, is an error and never a
- * line end among letters.
+ * The line end is checked for every line copied, so a file that does not match
+ * the index or its .fai is an error and never yields line ends among the
+ * letters.
  */
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ static uint64_t at(const struct pen_seq_part *t, enum pen_seq_column c,
 	return pen__column_at(&t->col[c], k);
 }
 
-/* ---- where ---- */
+/* ---- positions ---- */
 
 static void where_window(const struct pen_seqs *p, const struct pen_seq_part *t,
 			 uint64_t k, struct pen_seq_where *w)
@@ -61,7 +61,7 @@ struct pen_seq_where pen__seq_where(const struct pen_seqs *p,
 	return w;
 }
 
-/* Letters [from, to) of lines that begin at `first`, in bytes. */
+/* Byte range of letters [from, to) in lines that start at `first`. */
 static struct pen_seq_run run_of(struct pen_seq_layout l, uint64_t first,
 				 uint64_t from, uint64_t to)
 {
@@ -80,7 +80,7 @@ static struct pen_seq_run run_of(struct pen_seq_layout l, uint64_t first,
 	return r;
 }
 
-/* Of records with lines of any kind: by marks where there are some. */
+/* In irregular lines, by marks if the record has any. */
 static struct pen_seq_run run_irregular(const struct pen_seq_part *t,
 					uint64_t record, uint64_t from,
 					uint64_t to)
@@ -121,7 +121,8 @@ struct pen_seq_run pen__seq_letters(const struct pen_seq_part *t,
 				      at(t, PEN_SEQ_HEAD, record),
 			      from, to);
 	r = run_irregular(t, record, from, to);
-	if (t->col[PEN_SEQ_QUALITY].n && from < to) /* up to the line of + */
+	if (t->col[PEN_SEQ_QUALITY].n &&
+	    from < to) /* up to the line with '+' */
 		r.in.to = r.in.from + at(t, PEN_SEQ_QUALITY, record);
 	return r;
 }
@@ -142,7 +143,7 @@ struct pen_seq_run pen__seq_quality(const struct pen_seq_part *t,
 	return r;
 }
 
-/* Where the id of a record is in the text. */
+/* Offset of a record's id in the text. */
 static uint64_t id_at(const struct pen_seqs *p, const struct pen_seq_part *t,
 		      uint64_t record)
 {
@@ -187,7 +188,7 @@ static const struct pen_seq_part *part_of(const struct pen_format *f,
 	return &p->part[f->ix->blob_of(f->ix, object)];
 }
 
-/* Units of so many blocks each. */
+/* Units of t->group blocks each. */
 static void locate_blocks(const struct pen_format *f,
 			  const struct pen_seq_part *t, uint32_t object,
 			  struct pen_seq_range r, struct pen_unit *u)
@@ -245,7 +246,7 @@ void pen__seq_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 		u->flags = PEN_UNIT_SHARED | PEN_UNIT_COMPRESSED;
 		return;
 	}
-	/* neither beginnings nor ends ever go back from sample to sample */
+	/* neither starts nor ends decrease from sample to sample */
 	r = pen__seq_range(p, t, first);
 	if (n > 1) {
 		u->id = (uint64_t)object << 32 | first / n;
@@ -288,16 +289,16 @@ int pen__seq_unpack(const struct pen_format *f, const struct pen_unit *u,
 	f->ix->name_of(f->ix, u->object, name, sizeof(name));
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, name, 0);
-	return pen__fail(err, PEN_EDATA, name,
-			 "compressed data at byte %llu is damaged, or not what "
-			 "was indexed",
+	return pen__fail(err, P_DAMAGED, name,
+			 "the compressed data at byte %llu is damaged or has "
+			 "changed since it was indexed",
 			 (unsigned long long)u->offset);
 }
 
 /* ---- rows ---- */
 
-/* The sample's bytes, in one piece, from r.from on; NULL: not all are there.
- * Those of several blocks come together in room. */
+/* Returns the bytes of a sample from r.from on, in one piece; NULL: some are
+ * missing. Bytes from several blocks are joined in room. */
 static const uint8_t *bytes_of(const struct pen_seq_part *t,
 			       const struct pen_row *row,
 			       struct pen_seq_range r, uint8_t *room)
@@ -333,7 +334,7 @@ static const uint8_t *bytes_of(const struct pen_seq_part *t,
 	return done == n ? room : NULL;
 }
 
-/* What the letters of a full line are followed by. */
+/* First byte of the line end. */
 static uint8_t eol_of(struct pen_seq_layout l)
 {
 	return l.width - l.bases > 1 ? '\r' : '\n';
@@ -355,8 +356,8 @@ static bool copy_long(const uint8_t *p, const uint8_t *e, uint8_t *to,
 	return ok;
 }
 
-/* Lines of up to 64 letters, copied as 64 bytes each: what is too much is
- * written over by the next line. */
+/* Copies lines of up to 64 letters, 64 bytes at a time: the next line
+ * overwrites the excess. */
 static bool copy_short(const uint8_t *p, const uint8_t *e, uint8_t *to,
 		       struct pen_seq_layout l)
 {
@@ -370,8 +371,8 @@ static bool copy_short(const uint8_t *p, const uint8_t *e, uint8_t *to,
 	return copy_long(p, e, to, l) && ok;
 }
 
-/* The letters of a run, n of them, without line ends: where they are, or
- * copied to `to`, which has room for 64 more. NULL: they are not. */
+/* Returns the n letters of a run without line ends: in place, or copied to
+ * `to`, which has room for 64 more. NULL: they do not match the layout. */
 static const uint8_t *letters_of(const struct pen_seq_run *r, const uint8_t *p,
 				 uint8_t *to, size_t n)
 {
@@ -400,14 +401,13 @@ static const uint8_t *letters_of(const struct pen_seq_run *r, const uint8_t *p,
 static int lost(const struct pen_format *f, const struct pen_row *r,
 		const struct pen_seq_part *t, struct pen_err *err)
 {
-	return pen__sample_fail(f, r->object, r->k,
-				t->unproven
-					? "its lines are not as its .fai says: "
-					  "make that anew (samtools faidx), or "
-					  "set format.fai=never"
-					: "its lines are not as they were "
-					  "indexed: the file changed",
-				err);
+	return pen__sample_fail(
+		f, r->object, r->k,
+		t->unproven ? "its lines do not match the .fai file; run "
+			      "samtools faidx again, or set format.fai=never"
+			    : "its lines do not match the index, so the file "
+			      "has changed",
+		err);
 }
 
 struct emit {
@@ -418,10 +418,10 @@ struct emit {
 	struct pen_seq_where w;
 	struct pen_seq_range in;
 	const uint8_t *bytes;
-	uint8_t *room; /* for letters, those turned, and the tokeniser */
+	uint8_t *room; /* for letters, reverse complement, tokeniser */
 };
 
-/* Does anyone want what the tokeniser makes, or is it hidden by fields=? */
+/* False if fields= hides all fields of the tokeniser. */
 static bool has_tokens(const struct emit *e)
 {
 	size_t n = 0;
@@ -487,7 +487,7 @@ static void put_number(struct emit *e, int what, uint32_t i)
 
 	if (r->dst_len[i] != 8 || !pen__seq_value(e->f, r->object, r->k, i, &v))
 		return;
-	/* a double has not all digits of some labels */
+	/* a double cannot represent every integer label */
 	if (what == PEN_SEQ_F_LABEL && !e->p->bed_path)
 		whole = (int64_t)(at(e->t, PEN_SEQ_LABEL, e->w.record) ^
 				  PEN_SEQ_SIGN);
@@ -518,7 +518,7 @@ static int put_id(struct emit *e, uint32_t i, struct pen_err *err)
 	return 0;
 }
 
-/* Moved and turned as the row's key says. */
+/* Applies the random shift and strand of this row. */
 static void vary(struct emit *e)
 {
 	const uint64_t key = pen__rng_key(e->r->key, 0x5e90);
@@ -554,8 +554,10 @@ int pen__seq_emit(const struct pen_format *f, const struct pen_row *r,
 	e.bytes = e.in.from == e.in.to ? e.room
 				       : bytes_of(t, r, e.in, r->scratch->mem);
 	if (!e.bytes)
-		return pen__sample_fail(f, r->object, r->k,
-					"the bytes read are not its own", err);
+		return pen__sample_fail(
+			f, r->object, r->k,
+			"its bytes are missing from the data that was read",
+			err);
 	vary(&e);
 	rc = has_tokens(&e) ? put_tokens(&e, err) : 0;
 	for (uint32_t i = 0; !rc && i < PEN_SEQ_NFIELDS; i++) {

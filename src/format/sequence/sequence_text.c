@@ -1,10 +1,10 @@
 /*
- * The text of an object, a piece after another: the object itself, one gzip
- * file inflated as a whole, or the blocks of a bgzip file. What it is, the
- * first bytes say, not its name.
+ * The text of an object, piece by piece: the object itself, a gzip file
+ * decompressed as a whole, or the blocks of a bgzip file. The first bytes
+ * decide which it is, not the name.
  *
- * Refuses gzip that inflates to more than a limit, since nothing in it can be
- * had on its own, and damaged blocks by where they are.
+ * Refuses gzip that decompresses to more than the limit, since it cannot be
+ * read in parts, and damaged blocks, naming their offset.
  */
 #include <inttypes.h>
 
@@ -15,9 +15,9 @@
 
 #define PIECE ((size_t)256 << 10)
 #define GZI_LIMIT ((uint64_t)1 << 32)
-#define GZI_LOOKS 64u /* blocks whose heads a .gzi is compared with */
+#define GZI_LOOKS 64u /* blocks compared with a .gzi */
 
-/* ---- blocks of bgzip: gzip members that say how long they are ---- */
+/* ---- bgzip blocks: gzip members that state their size ---- */
 
 size_t pen__bgzf_block(const uint8_t *p, size_t n, bool *more)
 {
@@ -47,7 +47,7 @@ size_t pen__bgzf_block(const uint8_t *p, size_t n, bool *more)
 	return 0;
 }
 
-/* One whole block; *size of what it inflates to. */
+/* Decompresses one block; *size: of the result. */
 static int unpack_block(struct pen_scratch *s, struct pen_span raw, uint8_t *to,
 			size_t cap, size_t *size)
 {
@@ -169,20 +169,20 @@ static int next_plain(struct pen_seq_text *t, struct pen_span *out)
 
 static int too_large(struct pen_seq_text *t)
 {
-	return pen__fail(t->err, PEN_ENOTSUP, t->pk->name,
-			 "is gzip and more than %" PRIu64 " bytes when "
-			 "inflated, none of which can be had on its own: use "
-			 "bgzip, or raise format.gzip_limit=",
-			 t->limit);
+	return pen__fail(
+		t->err, P_OVER_LIMIT, t->pk->name,
+		"the gzip file decompresses to more than %" PRIu64
+		" bytes; recompress it with bgzip, or raise format.gzip_limit=",
+		t->limit);
 }
 
 static int bad_gzip(struct pen_seq_text *t)
 {
-	return pen__fail(t->err, PEN_EDATA, t->pk->name,
-			 "its gzip data is damaged or cut off");
+	return pen__fail(t->err, P_DAMAGED, t->pk->name,
+			 "the gzip data is damaged or truncated");
 }
 
-/* All members, one after another, into memory that grows up to the limit. */
+/* Decompresses all members into memory that grows up to the limit. */
 static int inflate_all(struct pen_seq_text *t, const uint8_t *p, size_t n,
 		       size_t *done)
 {
@@ -247,24 +247,24 @@ static int next_gzip(struct pen_seq_text *t, struct pen_span *out)
 
 static int bad_block(struct pen_seq_text *t, uint64_t at)
 {
-	return pen__fail(t->err, PEN_EDATA, t->pk->name,
-			 "its bgzip block at byte %" PRIu64
-			 " is damaged or cut off",
+	return pen__fail(t->err, P_DAMAGED, t->pk->name,
+			 "the bgzip block at byte %" PRIu64
+			 " is damaged or truncated",
 			 at);
 }
 
-/* A member of gzip where a block should be: these can only be read as a
- * whole, from the first on. */
+/* A plain gzip member among the blocks: it cannot be read on its own. */
 static int not_bgzf(struct pen_seq_text *t, uint64_t at)
 {
-	return pen__fail(t->err, PEN_EDATA, t->pk->name,
-			 "is bgzip up to byte %" PRIu64 " and gzip from there "
-			 "on: pack the whole with bgzip",
+	return pen__fail(t->err, P_NOT_THIS_FORMAT, t->pk->name,
+			 "bgzip up to byte %" PRIu64
+			 " and plain gzip from there on; recompress the entire "
+			 "file with bgzip",
 			 at);
 }
 
-/* After a block that cannot be read: is it nothing but zeros from here on? Then
- * the text has ended. 0, or the error there was. */
+/* After a block that cannot be read: if only zeros follow, the text has ended.
+ * Returns 0, or the error that is already set. */
 static int end_in_zeros(struct pen_seq_text *t)
 {
 	const uint64_t size = t->pk->size;
@@ -288,7 +288,7 @@ static int end_in_zeros(struct pen_seq_text *t)
 	return 0;
 }
 
-/* A whole block; NULL and err. */
+/* Returns a complete block; NULL: see err. */
 static const uint8_t *get_block(struct pen_seq_text *t, uint64_t at,
 				size_t *size)
 {
@@ -360,9 +360,9 @@ int pen__seq_text_next(struct pen_seq_text *t, struct pen_span *out)
 	}
 }
 
-/* ---- blocks without inflating them ---- */
+/* ---- finding blocks without decompressing them ---- */
 
-/* The block at t->at: its bytes and those it inflates to. */
+/* The block at t->at: its compressed and decompressed size. */
 static int measure_block(struct pen_seq_text *t, size_t *size, uint32_t *n)
 {
 	const uint64_t left = t->pk->size - t->at;
@@ -402,8 +402,8 @@ static int walk_blocks(struct pen_seq_text *t)
 	return rc ? rc : note_block(t);
 }
 
-/* Does the block that the lists have at i, and the next one, agree with the
- * object? 0, PEN_END: no, or an error. */
+/* Compares block i and the start of the next with the object: 0, PEN_END if
+ * they differ, or an error. */
 static int compare_block(struct pen_seq_text *t, uint64_t i)
 {
 	struct pen_err own = { 0 }, *err = t->err;
@@ -427,7 +427,7 @@ static int compare_block(struct pen_seq_text *t, uint64_t i)
 		       : PEN_END;
 }
 
-/* FILE.gzi: u64 how many, then pairs of offsets, the first block left out. */
+/* FILE.gzi: a u64 count, then pairs of offsets, without the first block. */
 static int take_gzi(struct pen_seq_text *t, const struct pen_buf *b)
 {
 	struct pen_bytes in = pen__bytes(b->p, b->n);
@@ -456,7 +456,7 @@ static int take_gzi(struct pen_seq_text *t, const struct pen_buf *b)
 		rc = compare_block(t, n - 1);
 	t->at = raw;
 	t->text = text;
-	t->raw.n--; /* the walk goes on from the last */
+	t->raw.n--; /* the walk continues from the last block */
 	t->blocks.n--;
 	return rc ? rc : walk_blocks(t);
 }
@@ -479,7 +479,7 @@ int pen__seq_text_blocks(struct pen_seq_text *t)
 	return walk_blocks(t);
 }
 
-/* The block that `at` is in, inflated; *from: where it begins. */
+/* Decompresses the block that contains `at`; *from: its start. */
 static int inflate_at(struct pen_seq_text *t, uint64_t at, uint64_t *from,
 		      size_t *n)
 {

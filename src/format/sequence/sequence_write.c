@@ -1,11 +1,11 @@
 /*
- * Writing sequences: the first field is letters, as bytes; fields named id,
- * label and quality go where the format has a place for them. Rows of a table
- * have one length, so bytes of 0 at their end are no part of a sequence. As
- * it is or in blocks of bgzip, with an index beside FASTA when asked for.
+ * Writing sequences: the first field holds the letters as bytes; fields named
+ * id, label and quality are written if the format supports them. Rows of a
+ * table have one length, so trailing zero bytes are not part of a sequence. The
+ * output is plain or bgzip, with index files next to FASTA on request.
  *
- * Refuses what a reader could not tell from something else: letters that are
- * none, ids with blanks or separators in them.
+ * Refuses anything that a reader would misinterpret: bytes that are not
+ * letters, and ids with blanks or separators.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "format/table/csv.h"
 #include "format/sequence/sequence.h"
 
-#define FULL 65280u /* bytes of text in a block, as bgzip has them */
+#define FULL 65280u /* bytes of text per block, as in bgzip */
 #define LEVEL 6
 
 enum { LETTERS, ID, LABEL, QUALITY, NPLACES };
@@ -28,12 +28,12 @@ struct writer {
 	struct pen_err *err;
 	enum kind kind;
 	int field[NPLACES];	      /* or -1 */
-	size_t row[NPLACES];	      /* bytes of its rows */
-	uint8_t *mem[NPLACES];	      /* a row, where it is made */
-	struct pen_span now[NPLACES]; /* the row at hand */
-	struct pen_buf text;	      /* not yet written */
-	uint8_t *block;		      /* a packed one */
-	uint64_t raw, done; /* bytes written, and of text before them */
+	size_t row[NPLACES];	      /* bytes per row */
+	uint8_t *mem[NPLACES];	      /* a generated row */
+	struct pen_span now[NPLACES]; /* current row */
+	struct pen_buf text;	      /* pending output */
+	uint8_t *block;		      /* a compressed block */
+	uint64_t raw, done; /* bytes written, and the text they hold */
 	struct pen_buf fai, gzi;
 	uint64_t nblocks;
 };
@@ -67,7 +67,7 @@ static int put_block(struct writer *w, const uint8_t *p, size_t n)
 	return rc;
 }
 
-/* Writes what is gathered, all of it at the end. */
+/* Writes pending output: complete blocks, or all of it. */
 static int flush(struct writer *w, bool all)
 {
 	size_t at = 0;
@@ -103,8 +103,9 @@ static int put_side(struct writer *w, const char *suffix, struct pen_buf *b)
 	if (b->bad)
 		return pen__fail_nomem(w->err, "index", b->n);
 	if (!w->out->side)
-		return pen__fail(w->err, PEN_EINVAL, "index",
-				 "nothing can be written beside this");
+		return pen__fail(
+			w->err, P_CANNOT_WRITE_THIS, "index",
+			"cannot write an index file next to this output");
 	side = w->out->side(w->out, suffix, w->err);
 	if (!side)
 		return w->err ? w->err->code : PEN_EIO;
@@ -121,12 +122,12 @@ static bool is_letter(uint8_t c)
 
 static int bad_byte(struct writer *w, uint64_t k, int what, uint8_t c)
 {
-	static const char *const names[] = { "letter", "part of an id", "",
+	static const char *const names[] = { "a letter", "part of an id", "",
 					     "quality" };
 
-	return pen__fail(w->err, PEN_EINVAL, "sequences",
-			 "sample %" PRIu64 ": 0x%02x is no %s that can be "
-			 "written",
+	return pen__fail(w->err, P_CANNOT_WRITE_THIS, "sequences",
+			 "sample %" PRIu64
+			 ": the byte 0x%02x cannot be written as %s",
 			 k, c, names[what]);
 }
 
@@ -167,8 +168,8 @@ static int take_row(struct writer *w, uint64_t k, int what)
 		return rc;
 	if (what == QUALITY) {
 		if (s->n < w->now[LETTERS].n)
-			return pen__fail(w->err, PEN_EINVAL, "quality",
-					 "has fewer numbers than letters");
+			return pen__fail(w->err, P_CANNOT_WRITE_THIS, "quality",
+					 "fewer quality values than letters");
 		s->n = w->now[LETTERS].n;
 	}
 	while (what != QUALITY && s->n && !s->p[s->n - 1])
@@ -225,7 +226,7 @@ static void put_fasta(struct writer *w, uint64_t k)
 	pen__buf_put(&w->text, ">", 1);
 	put_id(w, k, &w->text);
 	pen__buf_put(&w->text, "\n", 1);
-	if (w->p->index && n) { /* samtools leaves empty ones out */
+	if (w->p->index && n) { /* samtools omits empty records */
 		put_id(w, k, &w->fai);
 		pen__buf_printf(&w->fai,
 				"\t%zu\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
@@ -264,10 +265,11 @@ static int put_sample(struct writer *w, uint64_t k)
 		return rc;
 	if (w->kind == LINES && !w->now[LETTERS].n && w->field[ID] < 0 &&
 	    w->field[LABEL] < 0)
-		return pen__fail(w->err, PEN_EINVAL, "lines",
-				 "sample %" PRIu64 " has no letters: an empty "
-				 "line is no sample",
-				 k);
+		return pen__fail(
+			w->err, P_CANNOT_WRITE_THIS, "lines",
+			"sample %" PRIu64
+			" has no letters, and readers skip empty lines",
+			k);
 	if (w->kind == LINES)
 		put_line(w);
 	else if (w->kind == FASTA)
@@ -277,7 +279,7 @@ static int put_sample(struct writer *w, uint64_t k)
 	return flush(w, false);
 }
 
-/* ---- the whole ---- */
+/* ---- writing a file ---- */
 
 static int take_field(struct writer *w, uint32_t i)
 {
@@ -293,19 +295,20 @@ static int take_field(struct writer *w, uint32_t i)
 	    (what == LABEL
 		     ? d->ndim || (d->dtype != PEN_I64 && d->dtype != PEN_F64)
 		     : d->ndim != 1 || d->dtype != PEN_U8))
-		return pen__fail(w->err, PEN_EINVAL, d->name,
-				 "is nothing this format holds: letters as a "
-				 "list of uint8 come first, then id%s",
+		return pen__fail(w->err, P_CANNOT_WRITE_THIS, d->name,
+				 "this format cannot store the field; pass "
+				 "letters as a list of uint8 first, then id%s",
 				 w->kind == LINES   ? " or label"
 				 : w->kind == FASTQ ? " and quality"
 						    : "");
 	w->field[what] = (int)i;
 	if (w->kind == LINES && w->field[ID] >= 0 && w->field[LABEL] >= 0)
-		return pen__fail(w->err, PEN_EINVAL, d->name,
-				 "lines have one column beside the sequence: "
-				 "give id or label");
+		return pen__fail(w->err, P_CANNOT_WRITE_THIS, d->name,
+				 "a line has only one column besides the "
+				 "sequence; pass either id or label");
 	if (!pen__shape_bytes(d->shape, d->ndim, d->dtype, &w->row[what]))
-		return pen__fail(w->err, PEN_EINVAL, d->name, "is too large");
+		return pen__fail(w->err, P_CANNOT_WRITE_THIS, d->name,
+				 "the field is too large");
 	w->mem[what] = w->t->data ? NULL : pen__alloc(w->row[what], 1);
 	return w->t->data || w->mem[what]
 		       ? 0

@@ -1,11 +1,11 @@
 /*
- * Numbers in comma-separated values: a row is a sample, its values are the
- * one field x. Quoted values, CRLF, empty lines, a header and a missing last
- * line end are all right (RFC 4180 and what programs make of it). Short rows
- * are fetched in runs, since a read for each would cost more than its bytes.
+ * Comma-separated numbers: a row is a sample, its values are the only field x.
+ * Quoted values, CRLF, empty lines, a header and a missing final newline are
+ * accepted (RFC 4180 and common practice). Short rows are fetched in runs,
+ * since a read for each would cost more than its bytes.
  *
- * Refuses text: a value that is no number is an error that says where. What
- * csv_index.c refuses concerns whole files.
+ * A value that is not a number is an error that names its position. csv_index.c
+ * checks entire files.
  */
 #include "format/table/csv.h"
 
@@ -17,7 +17,7 @@
 #include "format/value.h"
 
 #define RUN_BYTES (256u << 10)
-#define LONG_ROW (64u << 10) /* rows of this size are fetched on their own */
+#define LONG_ROW (64u << 10) /* rows of this size are fetched separately */
 
 static const char *const headers[] = { "auto", "yes", "no", NULL };
 static const char *const missings[] = { "error", "nan", NULL };
@@ -29,35 +29,34 @@ static const struct pen_opt csv_opts[] = {
 	  .off = OFF(header),
 	  .dflt = "auto",
 	  .choices = headers,
-	  .help = "is the first row names? auto: when one of them is no "
-		  "number" },
+	  .help = "whether the first row contains names (auto: if a value in "
+		  "it is not a number)" },
 	{ .name = "delimiter",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(delimiter),
 	  .dflt = ",",
-	  .help = "between values: one byte, or tab" },
+	  .help = "separator of values: one byte, or tab" },
 	{ .name = "dtype",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(dtype),
 	  .dflt = "float32",
-	  .help = "of the values: an integer, float32 or "
-		  "float64" },
+	  .help = "data type of the values: an integer, float32 or float64" },
 	{ .name = "columns",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(columns),
-	  .help = "to read, in this order: names of the header, or numbers "
-		  "from 0; all when empty" },
+	  .help = "columns to read, in order: names of the header, or numbers "
+		  "from 0 (default: all)" },
 	{ .name = "missing",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(missing),
 	  .dflt = "error",
 	  .choices = missings,
-	  .help = "what an empty value is" },
+	  .help = "how to treat an empty value" },
 	{ .name = "ragged",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(ragged),
 	  .dflt = "false",
-	  .help = "files may differ in their number of columns" },
+	  .help = "allow files with different numbers of columns" },
 	{ .name = NULL },
 };
 
@@ -71,23 +70,23 @@ static int csv_open(struct pen_format *f, struct pen_err *err)
 	if (rc)
 		return rc;
 	if (p->type == PEN_BOOL || p->type == PEN_F16 || p->type > PEN_F64)
-		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "%s is not read from text: use an integer, "
+		return pen__fail(err, P_BAD_VALUE, "dtype",
+				 "%s cannot be read from text; use an integer, "
 				 "float32 or float64",
 				 pen_dtype_name(p->type));
 	if (p->missing == PEN_CSV_MISSING_NAN && p->type < PEN_F32)
-		return pen__fail(err, PEN_EINVAL, "missing",
-				 "there is no nan among %s",
+		return pen__fail(err, P_CONFLICT, "missing",
+				 "%s has no NaN; use float32 or float64",
 				 pen_dtype_name(p->type));
 	if (p->ragged && p->columns)
-		return pen__fail(err, PEN_EINVAL, "format.ragged",
-				 "does not go with format.columns=, which "
-				 "makes all rows of one length");
+		return pen__fail(err, P_CONFLICT, "format.ragged",
+				 "cannot be combined with format.columns=, "
+				 "which gives all rows one length");
 	p->delim = !strcmp(d, "tab") || !strcmp(d, "\\t") ? '\t' : d[0];
 	if ((d[1] && p->delim != '\t') || strchr("\"\r\n.+-", p->delim) ||
 	    (p->delim >= '0' && p->delim <= '9'))
-		return pen__fail(err, PEN_EINVAL, "delimiter",
-				 "'%s' cannot be one", d);
+		return pen__fail(err, P_BAD_VALUE, "delimiter",
+				 "'%s' is not a valid delimiter", d);
 	p->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	return p->c ? 0 : pen__fail_nomem(err, "csv", 0);
 }
@@ -114,18 +113,10 @@ static void csv_close(struct pen_format *f)
 
 /* ---- bind ---- */
 
-static uint64_t u64_at(const uint8_t *p, uint64_t i)
-{
-	uint64_t v;
-
-	memcpy(&v, p + i * 8, 8); /* this is a little-endian machine */
-	return v;
-}
-
 static uint64_t start_of(const struct pen_csv_part *t, uint64_t k)
 {
 	return k >= t->n ? t->end
-	       : t->off	 ? u64_at(t->off, k)
+	       : t->off	 ? pen__u64_at(t->off, k)
 			 : t->first + k * t->step;
 }
 
@@ -150,7 +141,7 @@ static bool take_rows(struct pen_bytes *b, struct pen_csv_part *t)
 	return true;
 }
 
-/* Which value each column is. PEN_EDATA: no blob of ours. */
+/* Position of each column in the row. PEN_EDATA: not a valid blob. */
 static int take_columns(struct pen_bytes *b, struct pen_csv_part *t,
 			struct pen_err *err)
 {
@@ -173,8 +164,9 @@ static int take_columns(struct pen_bytes *b, struct pen_csv_part *t,
 		if (c >= t->ncolumns)
 			return PEN_EDATA;
 		if (t->place[c] != UINT32_MAX)
-			return pen__fail(err, PEN_EINVAL, "columns",
-					 "names column %" PRIu32 " twice", c);
+			return pen__fail(err, P_BAD_VALUE, "columns",
+					 "column %" PRIu32 " is listed twice",
+					 c);
 		t->place[c] = i;
 	}
 	return 0;
@@ -186,10 +178,11 @@ static int misfit(const struct pen_index *ix, uint64_t blob, uint32_t has,
 	char name[256];
 
 	pen__blob_name(ix, blob, name, sizeof(name));
-	return pen__fail(err, PEN_EDATA, name,
-			 "has %" PRIu32 " columns, files before it have "
-			 "%" PRIu32 "; name those to read with "
-			 "format.columns=, or give format.ragged=true",
+	return pen__fail(err, P_FILES_DISAGREE, name,
+			 "the file has %" PRIu32
+			 " columns, but earlier files have %" PRIu32
+			 "; list the columns to read with format.columns=, or "
+			 "set format.ragged=true",
 			 has, others);
 }
 
@@ -211,14 +204,14 @@ static int csv_bind(struct pen_format *f, const struct pen_index *ix,
 		struct pen_bytes b = pen__bytes(s.p, s.n);
 		struct pen_csv_part *t = &p->part[i];
 
-		if (!s.n) /* left out by on_error=skip */
+		if (!s.n) /* excluded by on_error=skip */
 			continue;
 		rc = take_rows(&b, t) ? 0 : PEN_EDATA;
 		if (!rc && t->n)
 			rc = take_columns(&b, t, err);
 		if (rc == PEN_EDATA)
-			return pen__fail(err, PEN_EDATA, "csv",
-					 "damaged index entry");
+			return pen__fail(err, P_BAD_INDEX, "csv",
+					 "the index entry is damaged");
 		if (rc)
 			return rc;
 		if (!t->n)
@@ -230,7 +223,7 @@ static int csv_bind(struct pen_format *f, const struct pen_index *ix,
 		most = ncolumns > most ? ncolumns : most;
 	}
 	if (!ncolumns)
-		return pen__fail(err, PEN_EDATA, "csv", "no rows");
+		return pen__fail(err, P_NO_SAMPLES, "csv", "no rows found");
 	f->field[0] = (struct pen_field){
 		.name = "x",
 		.dtype = p->type,
@@ -291,12 +284,14 @@ static int bad_value(const struct pen_format *f, const struct pen_row *r,
 	for (i = 0; i < n && i < 32; i++)
 		text[i] = v.p[i] >= ' ' && v.p[i] < 127 ? (char)v.p[i] : '?';
 	text[i] = '\0';
-	snprintf(what, sizeof(what), "column %" PRIu32 ": '%s' is no %s%s",
-		 stop->column, text, pen_dtype_name(p->type),
+	snprintf(what, sizeof(what),
+		 "column %" PRIu32 ": '%s' is not a valid %s%s", stop->column,
+		 text, pen_dtype_name(p->type),
 		 stop->kind == PEN_CSV_MISSING && p->type >= PEN_F32
-			 ? "; format.missing=nan takes it"
+			 ? "; set format.missing=nan to accept it"
 			 : "");
-	return pen__sample_fail(f, r->object, r->k, what, err);
+	return pen__sample_error(f, P_BAD_DATA_VALUE, r->object, r->k, what,
+				 err);
 }
 
 static int csv_emit(const struct pen_format *f, const struct pen_row *r,
@@ -310,18 +305,19 @@ static int csv_emit(const struct pen_format *f, const struct pen_row *r,
 	struct pen_csv_stop stop;
 
 	if (to > s.n || from > to || r->dst_len[0] != size)
-		return pen__sample_fail(f, r->object, r->k,
-					"the bytes read are not the row's",
-					err);
+		return pen__sample_fail(
+			f, r->object, r->k,
+			"the bytes read do not match the row size", err);
 	if (pen__csv_row(f->priv, t,
 			 (struct pen_csv_text){ s.p + from, s.p + to },
 			 r->dst[0], &stop))
 		return 0;
 	if (stop.kind != PEN_CSV_NUMBER)
 		return bad_value(f, r, &stop, err);
-	return pen__sample_fail(f, r->object, r->k,
-				"has not as many values as when it was indexed",
-				err);
+	return pen__sample_fail(
+		f, r->object, r->k,
+		"the number of values differs from when the file was indexed",
+		err);
 }
 
 static void csv_describe(const struct pen_format *f, struct pen_describe *d)
@@ -333,15 +329,15 @@ static void csv_describe(const struct pen_format *f, struct pen_describe *d)
 		 (size_t)f->field[0].max_bytes /
 			 pen_dtype_size(f->field[0].dtype));
 	d->fact(d->arg, "values a row", text);
-	d->advice(d->arg, "text is parsed at a few hundred MB/s a core; the "
-			  "same numbers as npy are read at memory speed");
+	d->advice(d->arg, "text is parsed at a few hundred MB/s per core; npy "
+			  "files are read at memory speed");
 }
 
 static const char *const csv_suffixes[] = { ".csv", NULL };
 
 const struct pen_format_ops pen__format_csv = {
 	.name = "csv",
-	.help = "comma-separated numbers, a row a sample",
+	.help = "comma-separated numbers, one sample per row",
 	.suffixes = csv_suffixes,
 	.opts = csv_opts,
 	.priv_size = sizeof(struct pen_csv),

@@ -1,4 +1,4 @@
-/* What csv's reader, its indexing, its numbers and its writer share. */
+/* Shared by reader, indexing, number parsing and writer of csv. */
 #ifndef PEN_FORMAT_TABLE_CSV_H
 #define PEN_FORMAT_TABLE_CSV_H
 
@@ -14,10 +14,10 @@ enum { PEN_CSV_MISSING_ERROR, PEN_CSV_MISSING_NAN };
 /* The rows of one object. */
 struct pen_csv_part {
 	uint64_t n, first, step, end; /* rows are step bytes apart, */
-	const uint8_t *off;	      /* or begin here: n u64 */
+	const uint8_t *off;	      /* or start here: n u64 */
 	uint64_t run;		      /* rows fetched together */
 	uint32_t ncolumns, nchosen;
-	uint32_t *place; /* per column: which value it is, or UINT32_MAX */
+	uint32_t *place; /* per column: position in the row, or UINT32_MAX */
 };
 
 struct pen_csv {
@@ -28,35 +28,36 @@ struct pen_csv {
 	/* from open() on */
 	enum pen_dtype type;
 	char delim;
-	locale_t c; /* numbers are written with a point everywhere */
+	locale_t c; /* C locale: numbers always have a decimal point */
 	/* from bind() on */
 	struct pen_csv_part *part; /* by blob */
 };
 
-/* One value as text: [p, e), as it stands between two delimiters. */
+/* One value as text: [p, e), between two delimiters. */
 struct pen_csv_text {
 	const uint8_t *p, *e;
 };
 
 /*
- * The next value of a row, which ends at a line's end or where the bytes do;
- * false at the row's end. Start with at->p at its first byte and *more true.
+ * The next value of a row, which ends at a newline or at the end of the bytes;
+ * false at the end of the row. Start with at->p at the first byte and *more
+ * true.
  */
 bool pen__csv_next(struct pen_csv_text *at, char delim, bool *more,
 		   struct pen_csv_text *out);
 
 enum pen_csv_value { PEN_CSV_NUMBER, PEN_CSV_MISSING, PEN_CSV_BAD };
-/* Into one element of type t at dst. */
+/* Writes one element of type t to dst. */
 enum pen_csv_value pen__csv_value(struct pen_csv_text, enum pen_dtype t,
 				  locale_t, void *dst);
 
-/* Why a row was not taken. */
+/* Why parsing of a row stopped. */
 struct pen_csv_stop {
 	uint32_t column;
 	struct pen_csv_text text;
-	enum pen_csv_value kind; /* PEN_CSV_NUMBER: it has more or fewer */
+	enum pen_csv_value kind; /* PEN_CSV_NUMBER: wrong number of values */
 };
-/* All values of a row into their elements; false: see stop. */
+/* Writes all values of a row to dst; false: see stop. */
 bool pen__csv_row(const struct pen_csv *, const struct pen_csv_part *,
 		  struct pen_csv_text row, void *dst, struct pen_csv_stop *);
 

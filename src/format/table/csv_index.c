@@ -1,9 +1,8 @@
 /*
- * Where the rows of a csv file are: one pass over all of its bytes, because a
- * row's beginning cannot be known otherwise (a quoted value may hold a line's
- * end). It counts the values of every row and leaves their parsing to emit().
- * Refuses NUL bytes, rows of different lengths, a quote that never ends and
- * rows of more than 1 GiB, each with the line it is on.
+ * Finds the rows of a csv file in one pass over all bytes, because a quoted
+ * value may contain newlines. Counts the values of every row; emit() parses
+ * them. Rejects NUL bytes, rows of different lengths, unterminated quotes and
+ * rows of more than 1 GiB, with the line number.
  */
 #include <inttypes.h>
 
@@ -18,23 +17,23 @@ struct scan {
 	struct pen_peek *pk;
 	struct pen_window win;
 	struct pen_err *err;
-	uint64_t *off; /* where rows begin */
+	uint64_t *off; /* start of each row */
 	uint64_t n, cap;
-	uint64_t end; /* where the last one ends */
+	uint64_t end; /* end of the last row */
 	uint64_t ncolumns;
-	/* going through the bytes */
+	/* scanner state */
 	uint64_t line, row, row_line, values;
-	bool quoted, closed; /* inside a quote; just after one */
-	bool fresh;	     /* a value begins here */
-	uint8_t last;	     /* the byte before */
+	bool quoted, closed; /* inside a quoted value; just after one */
+	bool fresh;	     /* a value starts here */
+	uint8_t last;	     /* the previous byte */
 	bool special[256];
 	struct pen_csv_line found[PEN_CSV_BLOCK];
 };
 
 static int fail(const struct scan *s, uint64_t line, const char *what)
 {
-	return pen__fail(s->err, PEN_EDATA, s->pk->name, "line %" PRIu64 ": %s",
-			 line, what);
+	return pen__fail(s->err, P_BAD_TEXT, s->pk->name,
+			 "line %" PRIu64 ": %s", line, what);
 }
 
 static int add_row(struct scan *s, uint64_t end, uint64_t len)
@@ -42,9 +41,9 @@ static int add_row(struct scan *s, uint64_t end, uint64_t len)
 	if (len > PEN_CSV_MAX_ROW)
 		return fail(s, s->row_line, "the row is longer than 1 GiB");
 	if (s->n && s->values != s->ncolumns)
-		return pen__fail(s->err, PEN_EDATA, s->pk->name,
-				 "line %" PRIu64 ": %" PRIu64 " values, where "
-				 "the first row has %" PRIu64,
+		return pen__fail(s->err, P_BAD_TEXT, s->pk->name,
+				 "line %" PRIu64 ": %" PRIu64
+				 " values, but the first row has %" PRIu64,
 				 s->row_line, s->values, s->ncolumns);
 	s->ncolumns = s->values;
 	if (s->n == s->cap) {
@@ -61,8 +60,8 @@ static int add_row(struct scan *s, uint64_t end, uint64_t len)
 	return 0;
 }
 
-/* A line's end at `at`, or the end of the object; the next row begins after
- * it. Lines with nothing on them are no rows. */
+/* Handles a newline at `at`, or the end of the object; the next row starts
+ * after it. Empty lines are not rows. */
 static int end_row(struct scan *s, uint64_t at)
 {
 	const uint64_t len = at - s->row;
@@ -82,7 +81,7 @@ static int special_byte(struct scan *s, uint64_t at, uint8_t c)
 	int rc = 0;
 
 	if (c == 0)
-		return fail(s, s->line, "a NUL byte: this is not text");
+		return fail(s, s->line, "NUL byte found; the file is not text");
 	if (c == '"') {
 		if (s->quoted || s->fresh || s->closed)
 			s->quoted = !s->quoted;
@@ -113,7 +112,7 @@ static int scan_bytes(struct scan *s, uint64_t at, const uint8_t *p, size_t n)
 		}
 		if (q == e)
 			break;
-		if (*q == delim && !s->quoted) { /* most of all */
+		if (*q == delim && !s->quoted) { /* the most frequent case */
 			s->values++;
 			s->fresh = true;
 			s->closed = false;
@@ -128,8 +127,8 @@ static int scan_bytes(struct scan *s, uint64_t at, const uint8_t *p, size_t n)
 	return 0;
 }
 
-/* A block without quotes: all that counts is lines and how many delimiters
- * each has. PEN_END: it is not of that kind. */
+/* A block without quotes: only lines and their number of delimiters count.
+ * PEN_END: the block has quotes or NULs. */
 static int scan_block(struct scan *s, uint64_t at, const uint8_t *p)
 {
 	uint32_t rest;
@@ -172,7 +171,7 @@ static int scan_piece(struct scan *s, uint64_t at, const uint8_t *p, size_t n)
 	return rc;
 }
 
-/* A mark at the beginning that says "UTF-8" is not part of the first value. */
+/* A UTF-8 byte order mark is not part of the first value. */
 static int skip_mark(struct scan *s)
 {
 	uint8_t b[3] = { 0 };
@@ -204,14 +203,13 @@ static int scan_all(struct scan *s)
 	}
 	if (!rc && s->quoted)
 		rc = fail(s, s->row_line,
-			  "a quote begins in this row and "
-			  "never ends");
+			  "a quoted value starts in this row and never ends");
 	if (!rc && s->row < size)
 		rc = end_row(s, size);
 	return rc;
 }
 
-/* ---- the header, and which columns are wanted ---- */
+/* ---- header and columns= ---- */
 
 static int first_row(struct scan *s, struct pen_csv_text *out)
 {
@@ -249,7 +247,7 @@ static void unquote(struct pen_csv_text *t)
 	}
 }
 
-/* Column `name`: by the header, else by number from 0. */
+/* Column `name`, by the header or by its number from 0. */
 static int64_t find_column(const struct scan *s, struct pen_csv_text row,
 			   bool header, const char *name, size_t len)
 {
@@ -282,9 +280,10 @@ static int no_column(const struct scan *s, struct pen_csv_text row, bool header,
 		unquote(&v);
 		pen__near_see(&near, v.p, (size_t)(v.e - v.p));
 	}
-	return pen__fail(s->err, PEN_ENOTFOUND, s->pk->name,
-			 "has no column '%.*s'%s", (int)(len < 64 ? len : 64),
-			 name, pen__near_text(&near).s);
+	return pen__fail(s->err, P_NO_SUCH_PART, s->pk->name,
+			 "there is no column '%.*s'%s",
+			 (int)(len < 64 ? len : 64), name,
+			 pen__near_text(&near).s);
 }
 
 static int put_columns(const struct scan *s, struct pen_csv_text row,

@@ -1,12 +1,10 @@
 /*
- * Finding the few bytes of csv that mean something, 64 at a time. This is the
- * one place with instructions of a certain CPU (AVX2); others go byte by byte,
- * which is right everywhere. Knows nothing of rows or numbers.
+ * Finds the significant bytes of csv, 64 at a time. Uses AVX2 if available,
+ * plain C otherwise. Independent of rows and numbers.
  */
 #include "format/table/csv_marks.h"
 
-/* 64 bytes at p: where delimiters, line ends and points are; 64 more bits say
- * whether there is a quote, or a NUL. */
+/* Bit masks of 64 bytes. */
 struct masks {
 	uint64_t delim, line, point, quote, nul;
 };
@@ -55,7 +53,8 @@ static size_t marks(const uint8_t *p, size_t n, uint8_t delim, uint16_t *at,
 	return k;
 }
 
-/* Lines of one look; their delimiters are counted from the last line's end. */
+/* Appends the lines of 64 bytes; delimiters are counted since the last newline.
+ */
 static inline __attribute__((always_inline)) size_t
 put_lines(struct masks m, size_t base, struct pen_csv_line *out, size_t k,
 	  uint32_t *delims)

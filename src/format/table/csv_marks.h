@@ -1,4 +1,4 @@
-/* The bytes of csv that mean something, found many at a time. */
+/* Finds the significant bytes of csv, many at a time. */
 #ifndef PEN_FORMAT_TABLE_CSV_MARKS_H
 #define PEN_FORMAT_TABLE_CSV_MARKS_H
 
@@ -6,25 +6,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEN_CSV_BLOCK 4096 /* bytes looked at in one go, at most */
-#define PEN_CSV_SPARE 64   /* readable bytes that follow them */
+#define PEN_CSV_BLOCK 4096 /* most bytes per call */
+#define PEN_CSV_SPARE 64   /* readable bytes required after them */
 
 /*
- * Where delimiters, line ends and points are in the n <= PEN_CSV_BLOCK bytes
- * at p, which PEN_CSV_SPARE others follow; at has room for n. Returns how
- * many; quoted: there is a quote as well.
+ * Positions of delimiters, newlines and decimal points in the n <=
+ * PEN_CSV_BLOCK bytes at p, which PEN_CSV_SPARE readable bytes follow; at has
+ * room for n. Returns their number; quoted: there is also a quote.
  */
 size_t pen__csv_marks(const uint8_t *p, size_t n, uint8_t delim, uint16_t *at,
 		      bool *quoted);
 
-/* A line's end, and the delimiters since the one before, or the beginning. */
+/* A newline, and the number of delimiters since the previous one or the start.
+ */
 struct pen_csv_line {
 	uint32_t at, delims;
 };
 
 /*
- * The line ends in PEN_CSV_BLOCK bytes; out has room for as many. Returns how
- * many; rest: delimiters after the last; plain: there is no quote and no NUL.
+ * The newlines in PEN_CSV_BLOCK bytes; out has room for that many. Returns
+ * their number; rest: delimiters after the last; plain: there is no quote and
+ * no NUL.
  */
 size_t pen__csv_lines(const uint8_t *p, uint8_t delim, struct pen_csv_line *out,
 		      uint32_t *rest, bool *plain);

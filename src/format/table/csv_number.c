@@ -1,9 +1,9 @@
 /*
- * Numbers as text. Most have few digits: those are exact as an integer times
- * or divided by a power of ten that a double holds exactly, so one operation
- * rounds once, to what strtod would say. The rest goes to strtod, in the C
- * locale, on a copy that ends. Refuses hexadecimal and everything after the
- * number; integers do not wrap and have no fraction.
+ * Parses numbers. Most have few digits: they are exact as an integer multiplied
+ * or divided by a power of ten that a double represents exactly, so one
+ * operation rounds once, like strtod. Others go to strtod in the C locale, on a
+ * terminated copy. Rejects hexadecimal and trailing characters; integers do not
+ * wrap and have no fraction.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ bool pen__csv_next(struct pen_csv_text *at, char delim, bool *more,
 	if (p < e && *p == '"')
 		for (p++; p < e; p++)
 			if (*p == '"' && (++p == e || *p != '"'))
-				break; /* "" stays inside */
+				break; /* "" is an escaped quote */
 	while (p < e && *p != (uint8_t)delim && *p != '\n')
 		p++;
 	*more = p < e && *p == (uint8_t)delim;
@@ -61,7 +61,7 @@ static bool is_missing(struct pen_csv_text t)
 /* sign, digits, point, digits, exponent: value is digits * 10^exp10. */
 struct decimal {
 	uint64_t digits;
-	unsigned ndigits; /* significant ones; over 19 digits is not all */
+	unsigned ndigits; /* significant digits; `digits` has the first 19 */
 	int exp10;
 	bool negative, fraction;
 };
@@ -147,7 +147,7 @@ static bool to_double(struct pen_csv_text t, locale_t c, double *out)
 	return true;
 }
 
-/* Exactly, or not at all. "3.0" and "1e3" are integers as well. */
+/* Exact integers only; "3.0" and "1e3" are integers, too. */
 static bool to_integer(struct pen_csv_text t, locale_t c, bool *negative,
 		       uint64_t *out)
 {
@@ -180,7 +180,7 @@ static bool put_integer(enum pen_dtype t, bool negative, uint64_t v, void *dst)
 	if (v > most || (negative && !is_signed))
 		return false;
 	v = negative ? 0 - v : v;
-	memcpy(dst, &v, size); /* the low bytes come first here */
+	memcpy(dst, &v, size); /* little-endian */
 	return true;
 }
 

@@ -1,8 +1,8 @@
 /*
- * Numbers into text. A float gets the fewest digits, from 6 or 15 on, that read
- * back as the same one, as "%.*g" would write it. Those that a sample is mostly
- * made of are scaled by a power of ten in 128 bits, where nothing is lost, and
- * rounded there; very large and very small ones go through printf.
+ * Formats numbers. A float gets the fewest digits, from 6 or 15 on, that read
+ * back as the same float, as "%.*g" would write it. Numbers of common magnitude
+ * are scaled by a power of ten in 128 bits without loss and rounded there; very
+ * large and very small ones go through printf.
  */
 #include <float.h>
 #include <math.h>
@@ -16,9 +16,9 @@
 __extension__ typedef unsigned __int128 wide;
 
 /*
- * v * 10^scale, to the nearest integer, the even one of two, as printf rounds.
- * 0 <= scale <= 21, so 5^scale has 49 bits and the product fits; false when v
- * has bits above that, which cannot be for what is printed here.
+ * v * 10^scale, rounded to the nearest integer, ties to even, like printf. 0 <=
+ * scale <= 21, so 5^scale has 49 bits and the product fits; false if v has
+ * higher bits, which does not happen for the numbers printed here.
  */
 static bool scaled(double v, unsigned scale, uint64_t *out)
 {
@@ -41,7 +41,7 @@ static bool scaled(double v, unsigned scale, uint64_t *out)
 
 enum same { DIFFERENT, SAME, UNSURE };
 
-/* Does digits / 10^scale read back as v? Unsure half way between two, where
+/* Whether digits / 10^scale reads back as v. UNSURE half way between two, where
  * rounding twice could differ from rounding once. */
 static enum same reads_back(uint64_t digits, unsigned scale, double v,
 			    bool single)
@@ -62,7 +62,7 @@ static enum same reads_back(uint64_t digits, unsigned scale, double v,
 								: DIFFERENT;
 }
 
-/* digits / 10^scale with a point and without zeros at its end. */
+/* digits / 10^scale with a decimal point and without trailing zeros. */
 static unsigned put_digits(uint64_t digits, unsigned scale, bool negative,
 			   char out[40])
 {
@@ -87,7 +87,7 @@ static unsigned put_digits(uint64_t digits, unsigned scale, bool negative,
 	return len;
 }
 
-/* 0: not of the plain kind. */
+/* 0: needs print_any(). */
 static unsigned print_plain(double v, bool single, char out[40])
 {
 	const double a = fabs(v);
@@ -99,8 +99,7 @@ static unsigned print_plain(double v, bool single, char out[40])
 		return 0;
 	while (e10 < 4 && a >= (double)pen__tens[e10 + 1])
 		e10++;
-	/* the comparisons are with what 1e-1, ... are nearest to: one digit
-	 * more or less than asked for is seen below */
+	/* 1e-1, ... are rounded, so n may be off by one; checked below */
 	if (a < 1)
 		e10 = a >= 1e-1 ? -1 : a >= 1e-2 ? -2 : a >= 1e-3 ? -3 : -4;
 	for (unsigned n = single ? 6 : 15; n <= most; n++) {
@@ -140,12 +139,12 @@ static unsigned print_float(double v, bool single, char out[40])
 	unsigned n;
 
 	if (isnan(v))
-		return 0; /* as pandas writes it: nothing */
+		return 0; /* empty, like pandas */
 	n = print_plain(v, single, out);
 	return n ? n : print_any(v, single, out);
 }
 
-/* printf takes most of the time of writing otherwise. */
+/* printf would dominate the time of writing. */
 static unsigned print_integer(uint64_t v, bool negative, char out[40])
 {
 	char digits[20];
@@ -182,7 +181,7 @@ unsigned pen__csv_print(const void *p, enum pen_dtype type, char out[40])
 	case PEN_I32:
 	case PEN_I64:
 		memcpy(&v, p, size);
-		if (v >> (8 * size - 1)) /* negative: what is missing to 0 */
+		if (v >> (8 * size - 1)) /* negative */
 			return print_integer(
 				(0 - v) & (UINT64_MAX >> (64 - 8 * size)), true,
 				out);

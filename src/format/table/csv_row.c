@@ -1,21 +1,21 @@
 /*
- * The values of a row. Most are a few digits with or without a point: those are
- * taken eight digits at a time, without a branch that depends on how many there
- * are, because their number is what a CPU cannot guess. Everything else (an
- * exponent, blanks, nan, too many digits, a quote in the block) goes to
- * csv_number.c, which gives the same answer for what is taken here.
+ * Parses the values of a row. Most have a few digits with or without a decimal
+ * point: these are parsed eight digits at a time, without branches on the
+ * number of digits, which a CPU cannot predict. Everything else (exponents,
+ * blanks, nan, too many digits, quotes in the block) goes to csv_number.c,
+ * which gives the same results for numbers parsed here.
  *
- * A row is worked on in copies of a few KiB: bytes before and after a value can
- * then be read along with it, wherever the row itself lies.
+ * A row is processed in copies of a few KiB, so that bytes before and after a
+ * value can be read with it.
  */
 #include <float.h>
 
 #include "format/table/csv.h"
 #include "format/table/csv_marks.h"
 
-#define PAD 32 /* at least the 24 bytes that digits are read from */
+#define PAD 32 /* at least the 24 bytes that digits are loaded from */
 
-/* One call's place in its row. */
+/* State of parsing a row. */
 struct at {
 	const struct pen_csv *p;
 	const struct pen_csv_part *t;
@@ -66,8 +66,8 @@ const uint64_t pen__tens[20] = {
 	10000000000000000000u,
 };
 
-/* Eight digits, the first in the lowest byte, with their 0x30 taken off. Sets
- * bits in *bad when one of them is no digit. */
+/* Eight digits, the first in the lowest byte, with 0x30 subtracted. Sets bits
+ * in *bad if one of them is not a digit. */
 static inline uint64_t join(uint64_t x, uint64_t *bad)
 {
 	const uint64_t low = 0x000000ff000000ff;
@@ -79,8 +79,7 @@ static inline uint64_t join(uint64_t x, uint64_t *bad)
 	       32;
 }
 
-/* The number in the 1 <= n <= 8 bytes at s; others are read, too, and dropped.
- */
+/* The number in the 1 <= n <= 8 bytes at s; 8 bytes are loaded. */
 static inline uint64_t digits_at(const uint8_t *s, size_t n, uint64_t *bad)
 {
 	uint64_t x;
@@ -98,7 +97,7 @@ static inline uint64_t digits(const uint8_t *e, size_t n, uint64_t *bad)
 	return join((x ^ 0x3030303030303030) & keep[n], bad);
 }
 
-/* The 9 to 24 digits before e, as long as that many fit. */
+/* The 9 to 24 digits before e, if they fit. */
 static inline bool long_part(const uint8_t *e, size_t n, size_t whole,
 			     uint64_t *w, uint64_t *bad)
 {
@@ -107,14 +106,15 @@ static inline bool long_part(const uint8_t *e, size_t n, size_t whole,
 		digits(e - 8, n < 16 ? n - 8 : 8, bad) * pen__tens[8] +
 		digits(e, 8, bad);
 
-	/* zeros after the point do not count: top stays below 2^64 / 10^16 */
+	/* leading zeros do not count; top must stay below 2^64 / 10^16 */
 	if (whole + n > 19 && (*w || top >= 1800))
 		return false;
 	*w = (n > 19 ? 0 : *w * pen__tens[n]) + top * pen__tens[16] + low;
 	return true;
 }
 
-/* [s, e) with a point at dot, or dot == e; false: not of the plain kind. */
+/* [s, e) with a decimal point at dot, or dot == e; false: not a plain number.
+ */
 static inline bool take_number(const uint8_t *s, const uint8_t *dot,
 			       const uint8_t *e, struct number *out)
 {
@@ -143,11 +143,11 @@ static inline bool take_number(const uint8_t *s, const uint8_t *dot,
 }
 
 /*
- * Rounded once, as strtod does. Where a double does not hold both numbers, a
- * long double of 64 bits does, and its quotient is rounded right to 64 bits.
- * Rounding that again to 53 differs from rounding the true quotient only when
- * it lies half way between two doubles: half way is a long double itself, so
- * the true quotient is on the same side of it as any other result.
+ * Rounded once, like strtod. If a double cannot represent both numbers, a long
+ * double of 64 bits can, and its quotient is rounded correctly to 64 bits.
+ * Rounding that again to 53 bits differs from rounding the true quotient only
+ * if it is half way between two doubles: half way is itself a long double, so
+ * otherwise the true quotient is on the same side of it.
  */
 static inline bool quotient(const struct number *v, double *out)
 {
@@ -176,10 +176,10 @@ static inline bool quotient(const struct number *v, double *out)
 }
 
 /*
- * For a float a double that is a little off will do: the numerator and the
- * quotient are rounded, so it is within two units of the right one. Both become
- * the same float unless a border between two floats (half way: the low 29 bits
- * are 2^28) lies that near. Neither range ends there: 1e-22 to 2e19.
+ * For a float, an inexact double is enough: numerator and quotient are rounded,
+ * so it is within two units of the exact one. Both round to the same float
+ * unless a boundary between two floats (half way: the low 29 bits are 2^28) is
+ * that close. Results from 1e-22 to 2e19 are normal floats.
  */
 static inline bool near_quotient(const struct number *v, double *out)
 {
@@ -211,7 +211,7 @@ static inline bool is_signed(enum pen_dtype t)
 	return t == PEN_I8 || t == PEN_I16 || t == PEN_I32 || t == PEN_I64;
 }
 
-/* Into an element; false: csv_number.c has to look at it. */
+/* Stores the number in an element; false: csv_number.c must parse it. */
 static inline bool put_number(const struct number *v, enum pen_dtype type,
 			      size_t size, void *dst)
 {
@@ -231,8 +231,8 @@ static inline bool put_number(const struct number *v, enum pen_dtype type,
 			memcpy(dst, &d, sizeof(d));
 		return true;
 	}
-	/* what fits a signed one of that size fits the unsigned one; the rest
-	 * is rare, except for bytes */
+	/* values that fit the signed type of that size fit the unsigned one;
+	 * the rest is rare, except for bytes */
 	if (v->npart || (v->negative && !is_signed(type)) ||
 	    v->w > (type == PEN_U8 ? 255 : UINT64_MAX >> (65 - 8 * size)))
 		return false;
@@ -240,7 +240,7 @@ static inline bool put_number(const struct number *v, enum pen_dtype type,
 	if (size == 1)
 		*(uint8_t *)dst = (uint8_t)w;
 	else
-		memcpy(dst, &w, size); /* the low bytes come first here */
+		memcpy(dst, &w, size); /* little-endian */
 	return true;
 }
 
@@ -251,7 +251,7 @@ static bool stop(const struct at *a, struct pen_csv_text v,
 	return false;
 }
 
-/* One value, any way it may be written; NULL dst: nobody wants it. */
+/* Parses a value of any form; NULL dst: not requested. */
 static bool any_value(const struct at *a, struct pen_csv_text v, void *dst)
 {
 	enum pen_csv_value kind;
@@ -281,7 +281,7 @@ static bool row_end(const struct at *a, bool more)
 	return stop(a, (struct pen_csv_text){ NULL, NULL }, PEN_CSV_NUMBER);
 }
 
-/* The rest of a row that has quotes, or a value longer than a block. */
+/* Parses the rest of a row with quotes, or with a value longer than a block. */
 static bool slow_row(struct at *a, struct pen_csv_text row)
 {
 	struct pen_csv_text v;
@@ -297,8 +297,8 @@ static bool slow_row(struct at *a, struct pen_csv_text row)
 
 enum step { STEP_MORE, STEP_END, STEP_FAILED };
 
-/* A value [s, e) that is not of the plain kind, or whose place has to be looked
- * up. text is a copy of what is at src. */
+/* A value [s, e) that is not a plain number, or whose destination must be
+ * looked up. text is a copy of the bytes at src. */
 static bool odd_value(struct at *a, const uint8_t *text, const uint8_t *src,
 		      const uint8_t *s, const uint8_t *e)
 {
@@ -319,8 +319,8 @@ static bool odd_value(struct at *a, const uint8_t *text, const uint8_t *src,
 }
 
 /*
- * The values of a block that end in it: marks at[0..n) of text, a copy of what
- * is at src. Sets *used to where the first value begins that does not.
+ * Parses the values that end in a block: marks at[0..n) of text, a copy of the
+ * bytes at src. *used is the start of the first value that does not end in it.
  */
 static inline __attribute__((always_inline)) enum step
 block(struct at *a, enum pen_dtype type, const uint8_t *text,
@@ -362,7 +362,7 @@ block(struct at *a, enum pen_dtype type, const uint8_t *text,
 	return step;
 }
 
-/* Short pieces: the compiler's own way to copy has a long start. */
+/* Copies short pieces: memcpy() of variable size has a high startup cost. */
 static inline void copy(uint8_t *to, const uint8_t *from, size_t n)
 {
 	for (; n >= 64; n -= 64, to += 64, from += 64)
@@ -389,7 +389,7 @@ fast_row(struct at *a, enum pen_dtype type, struct pen_csv_text row)
 		bool quoted;
 
 		copy(text, row.p, len);
-		/* where the bytes end, a line does */
+		/* the end of the bytes ends the line */
 		memset(text + len, '\n', PEN_CSV_SPARE);
 		n = pen__csv_marks(text, len + last, (uint8_t)a->p->delim, at,
 				   &quoted);
@@ -404,7 +404,7 @@ fast_row(struct at *a, enum pen_dtype type, struct pen_csv_text row)
 	}
 }
 
-/* Apart, so that the compiler makes the best of each. */
+/* Separate functions, so that each is specialised for its type. */
 static __attribute__((noinline)) bool float_row(struct at *a,
 						struct pen_csv_text row)
 {

@@ -1,12 +1,12 @@
 /*
- * Writing csv as pandas does with header=False, index=False: a row a sample,
- * its values flattened, floats with as many digits as they need to come back
- * the same, nothing for nan. Refuses what csv_open() does not read.
+ * The csv writer, like pandas with header=False, index=False: one row per
+ * sample, values flattened, floats with the digits they need to read back
+ * exactly, nothing for NaN. Rejects types that csv_open() does not read.
  */
 #include "base/mem.h"
 #include "format/table/csv.h"
 
-#define FULL ((size_t)1 << 20) /* what is gathered before it is written */
+#define FULL ((size_t)1 << 20) /* buffer size before writing */
 
 static int put_row(const uint8_t *row, size_t n, const struct pen_field *d,
 		   char delim, struct pen_buf *b)
@@ -55,19 +55,19 @@ int pen__csv_write(const struct pen_format *f, const struct pen_table *t,
 	const struct pen_csv *p = f->priv;
 	const struct pen_field *d = t->field;
 	locale_t was;
-	size_t row;
+	size_t row, all;
 	int rc;
 
-	if (t->nfields != 1)
-		return pen__fail(err, PEN_EINVAL, "csv",
-				 "holds one array, not %u", t->nfields);
+	rc = pen__table_single(f, t, &row, &all, err);
+	if (rc)
+		return rc;
 	if (d->dtype == PEN_BOOL || d->dtype == PEN_F16 || d->dtype > PEN_F64)
-		return pen__fail(err, PEN_EINVAL, "csv",
-				 "%s is not written as text: use an integer, "
-				 "float32 or float64",
+		return pen__fail(err, P_CANNOT_WRITE_THIS, "csv",
+				 "%s cannot be written as text; use an "
+				 "integer, float32 or float64",
 				 pen_dtype_name(d->dtype));
-	if (!pen__shape_bytes(d->shape, d->ndim, d->dtype, &row) || !row)
-		return pen__fail(err, PEN_EINVAL, "csv",
+	if (!row)
+		return pen__fail(err, P_CANNOT_WRITE_THIS, "csv",
 				 "samples of this shape cannot be written");
 	was = uselocale(p->c);
 	rc = put_rows(p, t, row, out, err);
