@@ -143,7 +143,6 @@ static void accepted(void)
 		"workload: {train: {epochs: 2}}\n",
 		"workload:\n  dataset:\n    format: npz\n",
 		"dataset:\nreader:\n",
-		"profiling: {profiler: darshan}\n",
 		"reader: {read_type: memory}\nloader: {store: ram}\n",
 		"reader: {odirect: true}\nloader: {store: posix}\n",
 	};
@@ -198,6 +197,9 @@ static void no_effect(void)
 		  "checkpoint.ksm" },
 		{ "reader: {data_loader: synthetic, odirect: true}\n",
 		  "reader.odirect" },
+		{ "profiling: {profiler: darshan}\n", "profiling.profiler" },
+		{ "profiling: {iostat_devices: [sda]}\n",
+		  "profiling.iostat_devices" },
 	};
 	struct made m;
 	char want[160];

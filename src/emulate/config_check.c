@@ -489,6 +489,8 @@ static const char *why_idle(const struct pen_config *c, const char *key)
 	    (pen__starts_with(key, "checkpoint.num_checkpoints_") ||
 	     !strcmp(key, "checkpoint.time_between_checkpoints")))
 		return "it applies to runs without workflow.train";
+	if (!c->workflow.profiling && pen__starts_with(key, "profiling."))
+		return "workflow.profiling is false";
 	return o && o->off >= offsetof(struct pen_config, unused)
 		       ? "it is accepted but not used"
 		       : NULL;
