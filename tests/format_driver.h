@@ -128,21 +128,22 @@ static inline int drv_open(struct drv *d, const struct pen_format_ops *ops,
 			   const struct pen_opts_kv *kv, size_t nkv,
 			   struct pen_err *err)
 {
-	struct pen_pairs given = { 0 }, decode = { 0 };
+	struct pen_decode_set set = { .image = { 0 } };
 	int rc = 0;
 
 	for (size_t i = 0; i < nkv && !rc; i++)
 		rc = strncmp(kv[i].key, "decode.", 7)
-			     ? pen__pairs_add(&given, kv[i].key, kv[i].value,
-					      err)
-			     : pen__pairs_add(&decode, kv[i].key + 7,
+			     ? pen__pairs_add(&set.format, kv[i].key,
+					      kv[i].value, err)
+			     : pen__pairs_add(&set.decode, kv[i].key + 7,
 					      kv[i].value, err);
 	if (!rc)
-		rc = pen__format_open(&d->f, ops, given.kv, given.n, err);
+		rc = pen__format_open(&d->f, ops, set.format.kv, set.format.n,
+				      err);
 	if (!rc)
-		rc = pen__decoded_open(&d->f, &decode, &given, err);
-	pen__pairs_clear(&given);
-	pen__pairs_clear(&decode);
+		rc = pen__decoded_open(&d->f, &set, err);
+	pen__pairs_clear(&set.format);
+	pen__pairs_clear(&set.decode);
 	return rc;
 }
 

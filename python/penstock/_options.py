@@ -187,7 +187,7 @@ def route(key, known, have):
         return "format.dtype" if "dtype" in have["format"][1] else "cast"
     if key in known:
         return key
-    for kind in (*KINDS, "cache", "decode"):  # sampler_chunk= or "sampler.chunk"
+    for kind in (*KINDS, "cache", "decode", "image"):  # sampler_chunk= or "sampler.chunk"
         if key.startswith((kind + "_", kind + ".")):
             return f"{kind}.{key[len(kind) + 1:]}"
     homes = [kind for kind in KINDS if key in have[kind][1]]

@@ -15,7 +15,7 @@ struct pen_kept {
 	void *p;
 	void (*free)(void *);
 };
-#define PEN_MAX_KEPT 4
+#define PEN_MAX_KEPT 8
 
 struct pen_scratch {
 	void *mem; /* as many bytes as the format requested at bind() */

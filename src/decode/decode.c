@@ -35,12 +35,52 @@ bool pen__decoder_begins(const struct pen_decoder_ops *o, const void *p,
 	return k && n >= k && memcmp(p, o->magic, k) == 0;
 }
 
+/* The setting of the group that a key names, or NULL. */
+static const char *of_group(const struct pen_decoder_ops *o, const char *key)
+{
+	const size_t n = o->group ? strlen(o->group) : 0;
+
+	return n && strncmp(key, o->group, n) == 0 && key[n] == '.'
+		       ? key + n + 1
+		       : NULL;
+}
+
+/* Fills d->priv with the options, and with the settings of the group. */
+static int fill(struct pen_decoder *d, const struct pen_opts_kv *kv, size_t nkv,
+		struct pen_err *err)
+{
+	const struct pen_decoder_ops *o = d->ops;
+	struct pen_opts_kv *own = pen__alloc(nkv + 1, sizeof(*own));
+	void *shared = (uint8_t *)d->priv + o->group_off;
+	char prefix[32];
+	size_t n = 0;
+	int rc;
+
+	if (!own)
+		return pen__fail_nomem(err, o->name, nkv * sizeof(*own));
+	for (size_t i = 0; i < nkv; i++)
+		if (!of_group(o, kv[i].key))
+			own[n++] = kv[i];
+	rc = pen__opt_fill(o->opts, d->priv, own, n, d->prefix, err);
+	pen__free(own);
+	snprintf(prefix, sizeof(prefix), "%s.", o->group ? o->group : "");
+	for (size_t i = 0; i < nkv && !rc; i++)
+		if (of_group(o, kv[i].key))
+			rc = pen__opt_set(o->group_opts, shared,
+					  of_group(o, kv[i].key), kv[i].value,
+					  err);
+	if (rc)
+		pen__opt_err(o->group_opts, prefix, err);
+	return rc;
+}
+
 int pen__decoder_open(struct pen_decoder **out,
 		      const struct pen_decoder_ops *ops,
 		      const struct pen_opts_kv *kv, size_t nkv,
 		      const char *prefix, struct pen_err *err)
 {
 	struct pen_decoder *d = pen__calloc(1, sizeof(*d));
+	char group[32];
 	int rc;
 
 	*out = NULL;
@@ -52,15 +92,16 @@ int pen__decoder_open(struct pen_decoder **out,
 	}
 	d->ops = ops;
 	snprintf(d->prefix, sizeof(d->prefix), "%s", prefix);
-	rc = pen__opt_fill(ops->opts, d->priv, kv, nkv, prefix, err);
-	if (rc < 0) {
-		pen__free(d->priv);
-		pen__free(d);
-		return rc;
+	snprintf(group, sizeof(group), "%s.", ops->group ? ops->group : "");
+	rc = fill(d, kv, nkv, err);
+	if (!rc && ops->open) {
+		rc = ops->open(d, err);
+		if (rc && !pen__opt_find(ops->opts, err ? err->where : ""))
+			pen__opt_err(ops->group_opts, group, err);
+		else if (rc)
+			pen__opt_err(ops->opts, prefix, err);
 	}
-	rc = ops->open ? ops->open(d, err) : 0;
 	if (rc < 0) {
-		pen__opt_err(ops->opts, prefix, err);
 		pen__decoder_close(d);
 		return rc;
 	}
@@ -73,6 +114,9 @@ void pen__decoder_close(struct pen_decoder *d)
 	if (!d)
 		return;
 	pen__opt_fini(d->ops->opts, d->priv);
+	if (d->ops->group)
+		pen__opt_fini(d->ops->group_opts,
+			      (uint8_t *)d->priv + d->ops->group_off);
 	pen__free(d->priv);
 	pen__free(d);
 }

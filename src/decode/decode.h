@@ -48,6 +48,7 @@ struct pen_encoded {
 	size_t len;   /* bytes of the row; all must be written */
 	size_t *used; /* upto: bytes used; initially len */
 	struct pen_scratch *scratch;
+	uint64_t key; /* of its sample: see struct pen_row */
 };
 
 struct pen_decoder {
@@ -67,6 +68,11 @@ struct pen_decoder_ops {
 	/* The first option may be specified without its name, as in json:KEY.
 	 */
 	const struct pen_opt *opts;
+	/* Settings shared by a group of decoders, named GROUP.SETTING, and
+	 * where they go in priv; NULL: none. */
+	const char *group;
+	const struct pen_opt *group_opts;
+	size_t group_off;
 	size_t priv_size;
 	/* Options are parsed into d->priv. May be NULL. */
 	int (*open)(struct pen_decoder *, struct pen_err *);
@@ -106,7 +112,8 @@ bool pen__decoder_begins(const struct pen_decoder_ops *, const void *p,
 
 /* The error of a value whose size differs from its row. */
 int pen__decoder_misfit(struct pen_err *);
-/* prefix: precedes the names of options in messages. */
+/* prefix: precedes the names of options in messages. Keys with the name of the
+ * group and a dot are settings of the group. */
 int pen__decoder_open(struct pen_decoder **out, const struct pen_decoder_ops *,
 		      const struct pen_opts_kv *kv, size_t nkv,
 		      const char *prefix, struct pen_err *);

@@ -14,10 +14,25 @@ int pen__image_options(struct pen_decoder *d, struct pen_err *err)
 {
 	static const int channels[] = { 0, 1, 3, 4 };
 	struct pen_images *p = d->priv;
+	char *const *text = (char *const *)&p->texts;
 
-	(void)err;
 	p->color = channels[p->color];
-	return 0;
+	for (size_t i = 0; i < sizeof(p->texts) / sizeof(*text); i++)
+		p->changes = p->changes || text[i];
+	if (p->changes && p->color && p->color != 3)
+		return pen__fail(err, P_CONFLICT, "color",
+				 "images changed by image.* settings are RGB; "
+				 "omit it");
+	return p->changes ? pen__image_plan(&p->plan, &p->texts, err) : 0;
+}
+
+size_t pen__image_bytes(const struct pen_images *p, const struct pen_encoded *v)
+{
+	if (p->changes)
+		return (size_t)p->plan.height * p->plan.width * 3 *
+		       pen_dtype_size(p->plan.dtype);
+	return (size_t)v->head.shape[0] * (size_t)v->head.shape[1] *
+	       pen__image_channels(v->as) * pen_dtype_size(v->as->dtype);
 }
 
 int pen__image_other(struct pen_peek *pk, const char *kind, struct pen_err *err)
@@ -54,10 +69,13 @@ int pen__image_check(const struct pen_decoder *d, struct pen_peek *pk,
 const char *pen__image_join(const struct pen_decoder *d, struct pen_head *all,
 			    const struct pen_head *one)
 {
-	const int64_t want = ((const struct pen_images *)d->priv)->color;
+	const struct pen_images *p = d->priv;
+	const int64_t want = p->color;
 	const int64_t had = all->shape[2], own = one->shape[2];
 	int64_t c = want ? want : had;
 
+	if (p->changes)
+		return NULL; /* all images become RGB of one size */
 	if (!want && own != had)
 		c = own == 4 || had == 4 || own == 2 || had == 2 ? 4 : 3;
 	if (one->dtype != all->dtype || (one->dtype != PEN_U8 && own != c) ||
@@ -73,8 +91,16 @@ const char *pen__image_join(const struct pen_decoder *d, struct pen_head *all,
 
 void pen__image_settle(const struct pen_decoder *d, struct pen_head *all)
 {
-	(void)d;
-	all->ndim = all->shape[2] > 1 ? 3 : 2;
+	const struct pen_images *p = d->priv;
+
+	if (!p->changes) {
+		all->ndim = all->shape[2] > 1 ? 3 : 2;
+		return;
+	}
+	*all = (struct pen_head){ .dtype = p->plan.dtype, .ndim = 3 };
+	all->shape[p->plan.chw ? 0 : 2] = 3;
+	all->shape[p->plan.chw ? 1 : 0] = p->plan.height;
+	all->shape[p->plan.chw ? 2 : 1] = p->plan.width;
 }
 
 const char *pen__image_looks(const struct pen_head *all)
@@ -82,5 +108,8 @@ const char *pen__image_looks(const struct pen_head *all)
 	static const char *const names[] = { "", "grey", "grey and alpha",
 					     "RGB", "RGBA" };
 
-	return names[pen__image_channels(all)];
+	/* channels come first in images changed to that layout */
+	return all->ndim == 3 && all->shape[0] == 3 && all->shape[2] > 4
+		       ? names[3]
+		       : names[pen__image_channels(all)];
 }

@@ -6,6 +6,7 @@
 #define PEN_DECODE_DECODE_IMAGE_H
 
 #include "decode/decode.h"
+#include "decode/image_rows.h"
 
 /* Values of kind: how the image is decoded without conversion. */
 enum {
@@ -21,6 +22,9 @@ struct pen_images {
 	uint64_t max_pixels;
 	int color; /* channels of all rows; 0: as stored */
 	bool strict;
+	bool changes; /* images are changed by plan */
+	struct pen_image_texts texts;
+	struct pen_image_plan plan;
 };
 extern const char *const pen__image_colors[];
 
@@ -51,6 +55,9 @@ const char *pen__image_join(const struct pen_decoder *, struct pen_head *all,
 			    const struct pen_head *one);
 void pen__image_settle(const struct pen_decoder *, struct pen_head *all);
 const char *pen__image_looks(const struct pen_head *all);
+
+/* Bytes of the row of a value. */
+size_t pen__image_bytes(const struct pen_images *, const struct pen_encoded *);
 
 /* Number of channels of rows. */
 static inline unsigned pen__image_channels(const struct pen_head *all)

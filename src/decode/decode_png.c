@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 
+#include "base/mem.h"
 #include "codec/deflate.h"
 #include "codec/png_memory.h"
 #include "decode/decode_image.h"
@@ -17,6 +18,7 @@
 #define HEADER 33 /* signature and the header chunk */
 #define MAX_CHUNK ((size_t)64 << 20)
 #define MAX_RATIO 1032u
+#define SLACK 64 /* readable bytes after a row */
 
 static const struct pen_opt png_opts[] = {
 	PEN_IMAGE_OPTS,
@@ -120,21 +122,55 @@ static int png_head(const struct pen_decoder *d, struct pen_peek *pk,
 
 /* The library needs a context per image. It is stored with the state of the
  * thread, so that a context abandoned by a fault of the mapping is freed. */
-static void free_ctx(void *ctx)
+struct unpacker {
+	spng_ctx *ctx;
+	uint8_t *row; /* a row as decoded, and one as RGB; or all rows */
+	size_t cap;
+};
+
+static void unpacker_free(void *arg)
 {
-	spng_ctx_free(ctx);
+	struct unpacker *u = arg;
+
+	spng_ctx_free(u->ctx);
+	pen__free(u->row);
+	pen__free(u);
+}
+
+static struct unpacker *unpacker_of(struct pen_scratch *s)
+{
+	struct pen_kept *k = pen__scratch_keep(s, png_opts);
+	struct unpacker *u;
+
+	if (!k)
+		return NULL;
+	if (!k->p) {
+		k->p = pen__calloc(1, sizeof(*u));
+		k->free = unpacker_free;
+	}
+	u = k->p;
+	if (!u)
+		return NULL;
+	spng_ctx_free(u->ctx);
+	u->ctx = pen__png_new(0);
+	return u->ctx ? u : NULL;
+}
+
+static int start(spng_ctx *ctx, const struct pen_encoded *v)
+{
+	int rc = spng_set_png_buffer(ctx, v->bytes.p, v->bytes.n);
+
+	if (!rc)
+		rc = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
+	return rc ? rc : spng_set_chunk_limits(ctx, MAX_CHUNK, MAX_CHUNK);
 }
 
 static int decode(spng_ctx *ctx, int format, int flags,
 		  const struct pen_encoded *v)
 {
-	int rc = spng_set_png_buffer(ctx, v->bytes.p, v->bytes.n);
+	int rc = start(ctx, v);
 	size_t n;
 
-	if (!rc)
-		rc = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
-	if (!rc)
-		rc = spng_set_chunk_limits(ctx, MAX_CHUNK, MAX_CHUNK);
 	if (!rc)
 		rc = spng_decoded_image_size(ctx, format, &n);
 	if (!rc && n != v->len)
@@ -163,29 +199,106 @@ static int format_of(const struct pen_encoded *v)
 	}
 }
 
+/* ---- a part of the image, as RGB ---- */
+
+static bool reserve(struct unpacker *u, size_t bytes)
+{
+	if (bytes <= u->cap)
+		return true;
+	pen__free(u->row);
+	u->row = pen__alloc(bytes, 1);
+	u->cap = u->row ? bytes : 0;
+	return u->row;
+}
+
+/* 16-bit grey becomes 8-bit as in Pillow: values above 255 are cut off. */
+static void clip_to_rgb(const uint8_t *in, uint8_t *out, size_t n)
+{
+	for (size_t i = 0; i < n; i++, in += 2, out += 3) {
+		uint16_t v;
+
+		memcpy(&v, in, 2);
+		memset(out, v > 255 ? 255 : v, 3);
+	}
+}
+
+static void put_row(struct unpacker *u, const uint8_t *row, bool wide,
+		    struct pen_image_rows *r)
+{
+	const struct pen_image_part *p = &r->part;
+
+	if (!wide) {
+		pen__image_rows_put(r, row + (size_t)p->left * 3);
+		return;
+	}
+	clip_to_rgb(row + (size_t)p->left * 2, u->row, p->width);
+	pen__image_rows_put(r, u->row);
+}
+
+/* Rows come one by one, or all at once if the image is interlaced. */
+static int decode_part(struct unpacker *u, const struct pen_encoded *v,
+		       struct pen_image_rows *r)
+{
+	const struct pen_image_part *p = &r->part;
+	const size_t width = (size_t)v->head.shape[1];
+	const bool wide = v->head.dtype == PEN_U16 && v->head.shape[2] == 1;
+	const int format = wide ? SPNG_FMT_PNG : SPNG_FMT_RGB8;
+	const size_t stride = width * (wide ? 2 : 3);
+	const size_t rgb = width * 3 + SLACK; /* u->row starts with a row of RGB */
+	struct spng_ihdr head;
+	size_t rows = 1;
+	int rc = start(u->ctx, v);
+
+	if (!rc)
+		rc = spng_get_ihdr(u->ctx, &head);
+	if (rc)
+		return rc;
+	if (head.interlace_method)
+		rows = (size_t)v->head.shape[0];
+	if (!reserve(u, rgb + rows * stride + SLACK))
+		return SPNG_EMEM;
+	rc = spng_decode_image(u->ctx, rows > 1 ? u->row + rgb : NULL,
+			       rows > 1 ? rows * stride : 0, format,
+			       rows > 1 ? 0 : SPNG_DECODE_PROGRESSIVE);
+	for (uint32_t y = 0; y < p->top + p->height && !rc; y++) {
+		const uint8_t *row = u->row + rgb + (rows > 1 ? y * stride : 0);
+
+		if (rows == 1)
+			rc = spng_decode_row(u->ctx, u->row + rgb, stride);
+		if (rc == SPNG_EOI && y + 1 == head.height)
+			rc = 0;
+		if (!rc && y >= p->top && p->height)
+			put_row(u, row, wide, r);
+	}
+	pen__image_rows_end(r);
+	return rc;
+}
+
 static int png_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 		      struct pen_err *err)
 {
-	struct pen_kept *k = pen__scratch_keep(v->scratch, png_opts);
+	const struct pen_images *p = d->priv;
+	struct unpacker *u = unpacker_of(v->scratch);
+	struct pen_image_rows rows;
 	int rc;
 
-	(void)d;
-	if (k && k->p)
-		spng_ctx_free(k->p);
-	if (k) {
-		k->free = free_ctx;
-		k->p = pen__png_new(0);
-	}
-	if (!k || !k->p)
+	if (!u)
 		return pen__fail_nomem(err, "png", 0);
-	rc = decode(k->p, format_of(v),
-		    v->head.kind == PEN_IMAGE_TO_RGBA ? SPNG_DECODE_TRNS : 0,
-		    v);
-	spng_ctx_free(k->p);
-	k->p = NULL;
+	if (p->changes && v->len != pen__image_bytes(p, v))
+		return pen__decoder_misfit(err);
+	if (p->changes && pen__image_rows_start(&rows, &p->plan, v))
+		return pen__fail_nomem(err, "png", v->len);
+	rc = p->changes ? decode_part(u, v, &rows)
+			: decode(u->ctx, format_of(v),
+				 v->head.kind == PEN_IMAGE_TO_RGBA
+					 ? SPNG_DECODE_TRNS
+					 : 0,
+				 v);
+	spng_ctx_free(u->ctx);
+	u->ctx = NULL;
 	if (!rc)
 		return 0;
-	if (no_memory)
+	if (no_memory || rc == SPNG_EMEM)
 		return pen__fail_nomem(err, "png", v->len);
 	return pen__fail(err, P_CANNOT_DECODE, NULL, "damaged: %s",
 			 spng_strerror(rc));
@@ -204,6 +317,9 @@ const struct pen_decoder_ops pen__decoder_png = {
 	.head = png_head,
 	.join = pen__image_join,
 	.settle = pen__image_settle,
+	.group = "image",
+	.group_opts = pen__image_settings,
+	.group_off = offsetof(struct pen_images, texts),
 	.decode = png_decode,
 	.looks = pen__image_looks,
 };

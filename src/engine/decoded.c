@@ -135,6 +135,7 @@ static int decode(const struct pen_format *f, const struct pen_row *r,
 		.len = r->dst_len[c->field],
 		.used = &r->used[c->field],
 		.scratch = r->scratch,
+		.key = r->key,
 	};
 	const struct pen_decoder *d;
 	int rc;
@@ -314,18 +315,18 @@ static void stand_before(struct pen_format_ops *o)
 	o->warn = o->warn ? decoded_warn : NULL;
 }
 
-int pen__decoded_open(struct pen_format **f, const struct pen_pairs *decode,
-		      const struct pen_pairs *given, struct pen_err *err)
+int pen__decoded_open(struct pen_format **f, const struct pen_decode_set *set,
+		      struct pen_err *err)
 {
 	struct pen_format *out;
 	struct pen_decoded *d;
 	int rc;
 
-	if (!(*f)->ops->decoder && !decode->n)
+	if (!(*f)->ops->decoder && !set->decode.n && !set->image.n)
 		return 0;
 	out = pen__calloc(1, sizeof(*out));
 	d = pen__calloc(1, sizeof(*d));
-	rc = out && d ? pen__coded_open(d, (*f)->ops, decode, given, err)
+	rc = out && d ? pen__coded_open(d, (*f)->ops, set, err)
 		      : pen__fail_nomem(err, "decode", sizeof(*d));
 	if (rc || !d->ncoded) {
 		if (d)

@@ -10,14 +10,20 @@
 #include "base/pairs.h"
 #include "format/format.h"
 
+/* Settings that concern decoders. */
+struct pen_decode_set {
+	struct pen_pairs decode; /* FIELD=NAME[:OPTIONS] */
+	struct pen_pairs image;	 /* [FIELD.]SETTING */
+	struct pen_pairs format; /* options of the format */
+};
+
 /*
- * Takes over *f and wraps it in a format that decodes: as requested by `decode`
- * (pairs of FIELD and NAME[:OPTIONS]), or else as the format itself declares,
- * with those of its options (`given`) that the decoder knows. *f is unchanged
- * if there is nothing to decode, and on an error.
+ * Takes over *f and wraps it in a format that decodes: as requested, or else as
+ * the format itself declares, with those of its options that the decoder knows.
+ * *f is unchanged if there is nothing to decode, and on an error.
  */
-int pen__decoded_open(struct pen_format **f, const struct pen_pairs *decode,
-		      const struct pen_pairs *given, struct pen_err *err);
+int pen__decoded_open(struct pen_format **f, const struct pen_decode_set *,
+		      struct pen_err *);
 /* Checks the names and options of decoders. */
 int pen__decoded_try(const struct pen_pairs *decode, struct pen_err *err);
 /* The format that finds the bytes; f itself if nothing is decoded. */

@@ -48,8 +48,7 @@ struct pen_decoded {
 
 /* decoded_open.c: fills d->coded, as described at pen__decoded_open(). */
 int pen__coded_open(struct pen_decoded *, const struct pen_format_ops *,
-		    const struct pen_pairs *decode,
-		    const struct pen_pairs *given, struct pen_err *);
+		    const struct pen_decode_set *, struct pen_err *);
 void pen__coded_close(struct pen_decoded *);
 
 /* decoded_index.c: index() with heads, and heads from the index. */

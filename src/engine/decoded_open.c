@@ -26,6 +26,72 @@ static int add_decoder(struct pen_coded *c, const struct pen_decoder_ops *o,
 	return rc;
 }
 
+/* ---- image.* ---- */
+
+/* Which decoded field the settings of a group without a field's name go to. */
+struct group {
+	const struct pen_pairs *image;
+	bool taken; /* by an earlier field */
+};
+
+/* The setting of [FIELD.]SETTING if it is meant for this field, or NULL. */
+static const char *meant(const struct group *g, const char *key,
+			 const char *field)
+{
+	const char *dot = strrchr(key, '.');
+	const size_t n = strlen(field);
+
+	if (!dot)
+		return g->taken ? NULL : key;
+	return (size_t)(dot - key) == n && strncmp(key, field, n) == 0
+		       ? dot + 1
+		       : NULL;
+}
+
+/* Adds the settings of images to the options of a decoder of images. */
+static int add_group(struct pen_pairs *kv, const struct pen_decoder_ops *o,
+		     const struct group *g, const char *field,
+		     struct pen_err *err)
+{
+	char key[96];
+	int rc = 0;
+
+	for (size_t i = 0; o->group && i < g->image->n && !rc; i++) {
+		const char *setting = meant(g, g->image->kv[i].key, field);
+
+		if (!setting)
+			continue;
+		snprintf(key, sizeof(key), "%s.%s", o->group, setting);
+		rc = pen__pairs_add(kv, key, g->image->kv[i].value, err);
+	}
+	return rc;
+}
+
+/* Every setting of images must be meant for some field. */
+static int check_group(const struct pen_decoded *d,
+		       const struct pen_pairs *image, struct pen_err *err)
+{
+	for (size_t i = 0; i < image->n; i++) {
+		struct group g = { image, false };
+		char where[96];
+		uint32_t j = 0;
+
+		while (j < d->ncoded &&
+		       !(d->coded[j].decoder[0]->ops->group &&
+			 meant(&g, image->kv[i].key, d->coded[j].name)))
+			j++;
+		if (j < d->ncoded)
+			continue;
+		snprintf(where, sizeof(where), "image.%.80s",
+			 image->kv[i].key);
+		return pen__fail(err, P_NO_EFFECT, where,
+				 "no %sfield is decoded as an image; set "
+				 "decode.FIELD=jpeg, or omit it",
+				 strchr(image->kv[i].key, '.') ? "such " : "");
+	}
+	return 0;
+}
+
 /* ---- decode.FIELD= ---- */
 
 /* Parses "a=b,c" into pairs; a word without = sets the first option. */
@@ -58,16 +124,22 @@ static int take_options(struct pen_pairs *kv, const struct pen_opt *opts,
 	return rc;
 }
 
-static int add_auto(struct pen_coded *c, const char *prefix,
-		    struct pen_err *err)
+static int add_auto(struct pen_coded *c, const struct group *g,
+		    const char *prefix, struct pen_err *err)
 {
 	const struct pen_decoder_ops *o;
-	struct pen_pairs none = { 0 };
 	int rc = 0;
 
-	for (unsigned i = 0; (o = pen__decoder_at(i)) && !rc; i++)
-		if (o->magic)
-			rc = add_decoder(c, o, &none, prefix, err);
+	for (unsigned i = 0; (o = pen__decoder_at(i)) && !rc; i++) {
+		struct pen_pairs kv = { 0 };
+
+		if (!o->magic)
+			continue;
+		rc = add_group(&kv, o, g, c->name, err);
+		if (!rc)
+			rc = add_decoder(c, o, &kv, prefix, err);
+		pen__pairs_clear(&kv);
+	}
 	return rc;
 }
 
@@ -87,7 +159,7 @@ static int unknown(const char *where, const char *name, struct pen_err *err)
 
 /* Opens the requested decoders of a field; c->nkinds is 0 for `none`. */
 static int open_asked(struct pen_coded *c, const struct pen_opts_kv *asked,
-		      struct pen_err *err)
+		      const struct group *g, struct pen_err *err)
 {
 	const size_t n = strcspn(asked->value, ":");
 	const char *options = asked->value + n + (asked->value[n] == ':');
@@ -113,8 +185,10 @@ static int open_asked(struct pen_coded *c, const struct pen_opts_kv *asked,
 		return pen__fail(err, P_BAD_VALUE, where,
 				 "'%s' takes no options", name);
 	if (!o)
-		return *name == 'n' ? 0 : add_auto(c, prefix, err);
+		return *name == 'n' ? 0 : add_auto(c, g, prefix, err);
 	rc = take_options(&kv, o->opts, options, where, err);
+	if (!rc)
+		rc = add_group(&kv, o, g, c->name, err);
 	if (!rc)
 		rc = add_decoder(c, o, &kv, prefix, err);
 	pen__pairs_clear(&kv);
@@ -129,11 +203,13 @@ static void close_kinds(struct pen_coded *c)
 
 int pen__decoded_try(const struct pen_pairs *decode, struct pen_err *err)
 {
+	const struct pen_pairs none = { 0 };
+	const struct group g = { &none, false };
 	struct pen_coded c;
 	int rc = 0;
 
 	for (size_t i = 0; i < decode->n && !rc; i++) {
-		rc = open_asked(&c, &decode->kv[i], err);
+		rc = open_asked(&c, &decode->kv[i], &g, err);
 		close_kinds(&c);
 	}
 	return rc;
@@ -156,7 +232,8 @@ static const char *passed_on(const struct pen_format_ops *f,
 }
 
 static int open_own(struct pen_coded *c, const struct pen_format_ops *f,
-		    const struct pen_pairs *given, struct pen_err *err)
+		    const struct pen_pairs *given, const struct group *g,
+		    struct pen_err *err)
 {
 	const struct pen_decoder_ops *o;
 	char name[64];
@@ -175,6 +252,8 @@ static int open_own(struct pen_coded *c, const struct pen_format_ops *f,
 				rc = pen__pairs_add(&kv, given->kv[i].key,
 						    given->kv[i].value, err);
 		if (o && !rc)
+			rc = add_group(&kv, o, g, c->name, err);
+		if (o && !rc)
 			rc = add_decoder(c, o, &kv, "format.", err);
 		pen__pairs_clear(&kv);
 	}
@@ -185,10 +264,17 @@ static int open_own(struct pen_coded *c, const struct pen_format_ops *f,
 	return rc;
 }
 
-int pen__coded_open(struct pen_decoded *d, const struct pen_format_ops *f,
-		    const struct pen_pairs *decode,
-		    const struct pen_pairs *given, struct pen_err *err)
+static bool is_grouped(const struct pen_coded *c)
 {
+	return c->nkinds && c->decoder[0]->ops->group;
+}
+
+int pen__coded_open(struct pen_decoded *d, const struct pen_format_ops *f,
+		    const struct pen_decode_set *set, struct pen_err *err)
+{
+	const struct pen_pairs *decode = &set->decode;
+	const struct pen_pairs *given = &set->format;
+	struct group g = { &set->image, false };
 	bool own = f->decoder != NULL;
 	int rc = 0;
 
@@ -202,8 +288,9 @@ int pen__coded_open(struct pen_decoded *d, const struct pen_format_ops *f,
 		/* if a field is named again, the last setting wins */
 		if (pen__pairs_get(decode, key) != decode->kv[i].value)
 			continue;
-		rc = open_asked(c, &decode->kv[i], err);
+		rc = open_asked(c, &decode->kv[i], &g, err);
 		d->ncoded += c->nkinds > 0;
+		g.taken = g.taken || is_grouped(c);
 		if (strcmp(key, "x") != 0 || !own)
 			continue;
 		own = false;
@@ -215,10 +302,10 @@ int pen__coded_open(struct pen_decoded *d, const struct pen_format_ops *f,
 				       passed_on(f, given));
 	}
 	if (!rc && own) {
-		rc = open_own(&d->coded[d->ncoded], f, given, err);
+		rc = open_own(&d->coded[d->ncoded], f, given, &g, err);
 		d->ncoded += d->coded[d->ncoded].nkinds > 0;
 	}
-	return rc;
+	return rc ? rc : check_group(d, &set->image, err);
 }
 
 void pen__coded_close(struct pen_decoded *d)

@@ -79,6 +79,7 @@ static int plain_spec(struct pen_spec **out, const struct pen_dataset *ds,
 	if (rc)
 		return rc;
 	pen__pairs_clear(&(*out)->for_decode); /* of other fields */
+	pen__pairs_clear(&(*out)->for_image);
 	if (how)
 		rc = pen__pairs_add(&(*out)->for_decode, name, how, err);
 	pen__pairs_clear(&(*out)->for_sampler);		/* of another sampler */

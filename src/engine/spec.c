@@ -239,6 +239,11 @@ const struct pen_opt pen__spec_opts[] = {
 	  .off = OFF(decode),
 	  .dflt = "true",
 	  .help = "false = read and drop the bytes, deliver empty batches" },
+	{ .name = "image",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(image),
+	  .help = "crop, resize and normalise images: train:SIZE or "
+		  "eval:RESIZE,SIZE; see `penstock decoders jpeg`" },
 	{ .name = "read_size",
 	  .type = PEN_OPT_SIZE,
 	  .off = OFF(read_size),
@@ -268,16 +273,16 @@ const struct pen_opt pen__spec_opts[] = {
 	{ .name = NULL },
 };
 
-#define NPREFIXES 5
-static const char *const prefixes[NPREFIXES] = { "store.", "format.",
+#define NPREFIXES 6
+static const char *const prefixes[NPREFIXES] = { "store.",   "format.",
 						 "sampler.", "cache.",
-						 "decode." };
+						 "decode.",  "image." };
 
 static struct pen_pairs *pairs_of(struct pen_spec *s, size_t i)
 {
 	struct pen_pairs *all[] = { &s->for_store, &s->for_format,
 				    &s->for_sampler, &s->for_cache,
-				    &s->for_decode };
+				    &s->for_decode, &s->for_image };
 	return all[i];
 }
 
@@ -400,6 +405,8 @@ PEN_API int pen_spec_set(struct pen_spec *s, const char *key, const char *value,
 	const struct pen_opt *o;
 
 	key += strspn(key, "+"); /* Hydra's ++key=value means the same */
+	if (strcmp(key, "image") == 0)
+		key = "image.preset";
 	for (size_t i = 0; i < NPREFIXES; i++) {
 		size_t n = strlen(prefixes[i]);
 
@@ -441,6 +448,8 @@ PEN_API int pen_spec_get(const struct pen_spec *s, const char *key, char *buf,
 
 	if (cap)
 		buf[0] = '\0';
+	if (strcmp(key, "image") == 0)
+		key = "image.preset";
 	for (size_t i = 0; i < NPREFIXES; i++) {
 		const size_t n = strlen(prefixes[i]);
 		const char *value;

@@ -68,6 +68,8 @@ struct pen_spec {
 	uint64_t open_files;
 	struct pen_pairs for_store, for_format, for_sampler, for_cache;
 	struct pen_pairs for_decode; /* FIELD=NAME:OPTIONS */
+	struct pen_pairs for_image;  /* [FIELD.]SETTING */
+	char *image;		     /* unused: kept as for_image preset */
 	/* Not settings, and owned by the caller: pen_spec_on_stop() etc. */
 	struct pen_stop stop;
 	struct pen_row_hook hook;

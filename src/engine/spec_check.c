@@ -66,6 +66,22 @@ static int check_numbers(const struct pen_spec *s, struct pen_err *err)
 	return 0;
 }
 
+/* Images get their size and type once. */
+static int check_image(const struct pen_spec *s, struct pen_err *err)
+{
+	const char *other = s->take.n	 ? "take"
+			    : s->cast	 ? "cast"
+			    : !s->decode ? "decode"
+					 : NULL;
+
+	if (!s->for_image.n || !other)
+		return 0;
+	return pen__fail(err, P_CONFLICT, other,
+			 "conflicts with the settings of images "
+			 "(image.%.40s=%.40s); omit one of them",
+			 s->for_image.kv[0].key, s->for_image.kv[0].value);
+}
+
 static int check_batches(const struct pen_spec *s, struct pen_err *err)
 {
 	const char *pads = s->pad_to != PEN_PAD_AUTO ? "pad_to"
@@ -95,7 +111,7 @@ static int check_batches(const struct pen_spec *s, struct pen_err *err)
 			"decode=false delivers no data, so decode.%.60s= has "
 			"no effect; omit one of them",
 			s->for_decode.kv[0].key);
-	return 0;
+	return check_image(s, err);
 }
 
 int pen__spec_check(const struct pen_spec *s, struct pen_err *err)

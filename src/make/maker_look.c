@@ -155,7 +155,7 @@ static bool look_bound(struct pen_format *fresh, const struct file *f,
 bool pen__maker_look(const struct pen_maker *m, const char *path,
 		     struct pen_look *out)
 {
-	const struct pen_pairs none = { 0 };
+	const struct pen_decode_set set = { .format = m->set };
 	struct file f = { .st = m->st };
 	struct pen_format *fresh = NULL;
 	struct alone a;
@@ -166,7 +166,7 @@ bool pen__maker_look(const struct pen_maker *m, const char *path,
 		return false;
 	out->size = f.peek.size;
 	good = !pen__format_open(&fresh, m->ops, m->set.kv, m->set.n, NULL) &&
-	       !pen__decoded_open(&fresh, &none, &m->set, NULL) &&
+	       !pen__decoded_open(&fresh, &set, NULL) &&
 	       !fresh->ops->index(fresh, &f.peek, &f.found, NULL) &&
 	       look_bound(fresh, &f, &a, out);
 	pen__format_close(fresh);
