@@ -281,9 +281,9 @@ struct pen_option {
 			     "time", "text", "choice" or "list" */
 };
 /*
- * The i-th option of an implementation or, with kind "loader" or "ddict" and
- * name NULL, the i-th setting. size is sizeof(*out). PEN_ENOTFOUND: past the
- * last, or no such implementation.
+ * The i-th option of an implementation or, with kind "loader", "image" or
+ * "ddict" and name NULL, the i-th setting. size is sizeof(*out).
+ * PEN_ENOTFOUND: past the last, or no such implementation.
  */
 PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
 			  struct pen_option *out, size_t size);

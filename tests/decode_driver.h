@@ -49,6 +49,8 @@ static inline size_t dec_options(const struct pen_decoder_ops *o, unsigned pick,
 		kv[n++] = (struct pen_opts_kv){ "shape", "2x3" };
 	if (pen__opt_find(o->opts, "big_endian") && pick & 4)
 		kv[n++] = (struct pen_opts_kv){ "big_endian", "true" };
+	if (o->group && (pick & 7) == 6)
+		kv[n++] = (struct pen_opts_kv){ "image.preset", "train:24" };
 	return n;
 }
 

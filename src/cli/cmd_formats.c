@@ -141,6 +141,10 @@ static int list(const struct command *cmd, int argc, char **argv,
 		pen__json_close(&j, ']');
 		return text_out(&j, NULL);
 	}
+	if (!strcmp(of, "decoder") && !only) {
+		puts("image.*: what is done to images while they are decoded");
+		print_options(stdout, "image.", "image", NULL);
+	}
 	for (; !only && absent && absent->name; absent++)
 		printf("%s: not in this build (%s was not found)\n",
 		       absent->name, absent->needs);

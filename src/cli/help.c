@@ -167,7 +167,8 @@ void print_help(const struct command *cmd)
 			      "store.X=, format.X= and sampler.X= set the "
 			      "options that `penstock stores`, `formats` and "
 			      "`samplers` list; decode.FIELD=NAME sets the "
-			      "decoder of a byte field (`penstock decoders`)",
+			      "decoder of a byte field, and image.X= what is "
+			      "done to images (`penstock decoders`)",
 			      2, 2);
 	}
 	if (cmd->ddict) {

@@ -27,6 +27,16 @@ const struct pen_decoder_ops *pen__decoder_find(const char *name)
 	return NULL;
 }
 
+const struct pen_opt *pen__decoder_group(const char *name)
+{
+	const struct pen_decoder_ops *o;
+
+	for (unsigned i = 0; (o = pen__decoder_at(i)); i++)
+		if (o->group && strcmp(o->group, name) == 0)
+			return o->group_opts;
+	return NULL;
+}
+
 bool pen__decoder_begins(const struct pen_decoder_ops *o, const void *p,
 			 size_t n)
 {

@@ -106,6 +106,8 @@ struct pen_decoder_ops {
 const struct pen_decoder_ops *pen__decoder_at(unsigned i);
 /* By name or by media type. */
 const struct pen_decoder_ops *pen__decoder_find(const char *name);
+/* The settings of a group of decoders; NULL if the build has none of them. */
+const struct pen_opt *pen__decoder_group(const char *name);
 /* Whether the bytes start like a value of this decoder. */
 bool pen__decoder_begins(const struct pen_decoder_ops *, const void *p,
 			 size_t n);

@@ -14,7 +14,7 @@ int pen__image_options(struct pen_decoder *d, struct pen_err *err)
 {
 	static const int channels[] = { 0, 1, 3, 4 };
 	struct pen_images *p = d->priv;
-	char *const *text = (char *const *)&p->texts;
+	const char *const *text = (const char *const *)&p->texts;
 
 	p->color = channels[p->color];
 	for (size_t i = 0; i < sizeof(p->texts) / sizeof(*text); i++)

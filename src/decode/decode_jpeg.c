@@ -13,9 +13,11 @@
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
-/* after stdio.h */
-#include <jerror.h>
+
+/* these need the types of the headers above */
 #include <jpeglib.h>
+
+#include <jerror.h>
 
 #include "base/mem.h"
 #include "decode/decode_image.h"

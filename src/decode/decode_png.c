@@ -244,7 +244,8 @@ static int decode_part(struct unpacker *u, const struct pen_encoded *v,
 	const bool wide = v->head.dtype == PEN_U16 && v->head.shape[2] == 1;
 	const int format = wide ? SPNG_FMT_PNG : SPNG_FMT_RGB8;
 	const size_t stride = width * (wide ? 2 : 3);
-	const size_t rgb = width * 3 + SLACK; /* u->row starts with a row of RGB */
+	const size_t rgb =
+		width * 3 + SLACK; /* u->row starts with a row of RGB */
 	struct spng_ihdr head;
 	size_t rows = 1;
 	int rc = start(u->ctx, v);

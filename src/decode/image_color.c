@@ -85,9 +85,11 @@ static void from_hsv(uint8_t hue, uint8_t sat, int v, uint8_t *p)
 	const uint8_t a = (uint8_t)clip(round(v * (1.0 - s)));
 	const uint8_t b = (uint8_t)clip(round(v * (1.0 - s * f)));
 	const uint8_t c = (uint8_t)clip(round(v * (1.0 - s * (1.0 - f))));
-	const uint8_t all[6][3] = { { (uint8_t)v, c, a }, { b, (uint8_t)v, a },
-				    { a, (uint8_t)v, c }, { a, b, (uint8_t)v },
-				    { c, a, (uint8_t)v }, { (uint8_t)v, a, b } };
+	const uint8_t all[6][3] = {
+		{ (uint8_t)v, c, a }, { b, (uint8_t)v, a },
+		{ a, (uint8_t)v, c }, { a, b, (uint8_t)v },
+		{ c, a, (uint8_t)v }, { (uint8_t)v, a, b }
+	};
 
 	memcpy(p, all[(int)i % 6], 3);
 }

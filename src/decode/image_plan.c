@@ -14,10 +14,10 @@
 #include "base/rng.h"
 
 #define SETTING(field, text)                                                   \
-	{ .name = #field,                                                      \
-	  .type = PEN_OPT_STR,                                                 \
-	  .off = offsetof(struct pen_image_texts, field),                      \
-	  .help = text }
+	{                                                                      \
+		.name = #field, .type = PEN_OPT_STR,                           \
+		.off = offsetof(struct pen_image_texts, field), .help = text   \
+	}
 
 const struct pen_opt pen__image_settings[] = {
 	SETTING(preset, "train:SIZE or eval:RESIZE,SIZE, short for the usual "
@@ -25,9 +25,11 @@ const struct pen_opt pen__image_settings[] = {
 	SETTING(size, "size of rows: N, or HEIGHTxWIDTH"),
 	SETTING(resize, "resize the shorter side to this before crop=center or "
 			"crop=window"),
-	SETTING(crop, "none (resize all of it), center, random (RandomResizedCrop) "
-		      "or window (RandomCrop)"),
-	SETTING(pad, "crop=window: zeros added on each side first (default: 0)"),
+	SETTING(crop,
+		"none (resize all of it), center, random (RandomResizedCrop) "
+		"or window (RandomCrop)"),
+	SETTING(pad,
+		"crop=window: zeros added on each side first (default: 0)"),
 	SETTING(scale, "crop=random: smallest and largest share of the area "
 		       "(default: 0.08,1)"),
 	SETTING(ratio, "crop=random: smallest and largest aspect ratio "
@@ -36,8 +38,9 @@ const struct pen_opt pen__image_settings[] = {
 			"lanczos"),
 	SETTING(flip, "probability of a horizontal flip (default: 0)"),
 	SETTING(vflip, "probability of a vertical flip (default: 0)"),
-	SETTING(jitter, "BRIGHTNESS,CONTRAST,SATURATION,HUE, as ColorJitter has "
-			"them (default: 0,0,0,0)"),
+	SETTING(jitter,
+		"BRIGHTNESS,CONTRAST,SATURATION,HUE, as ColorJitter has "
+		"them (default: 0,0,0,0)"),
 	SETTING(grey, "probability of grey pixels (default: 0)"),
 	SETTING(normalize, "imagenet, none (default), or the mean and standard "
 			   "deviation of three channels: M,M,M,S,S,S"),
@@ -163,7 +166,7 @@ static int take_geometry(struct pen_image_plan *p,
 {
 	static const char *const crops[] = { "none", "center", "random",
 					     "window", NULL };
-	static const char *const filters[] = { "nearest", "box", "bilinear",
+	static const char *const filters[] = { "nearest", "box",     "bilinear",
 					       "hamming", "bicubic", "lanczos",
 					       NULL };
 	static const double area[2] = { 1e-6, 1 }, aspect[2] = { 1e-3, 1e3 };
@@ -354,7 +357,8 @@ static void draw_random(const struct pen_image_plan *p, uint32_t height,
 	const double low = log(p->ratio[0]), high = log(p->ratio[1]);
 
 	for (unsigned i = 0; i < 10; i++) {
-		const double target = area * between(r, p->scale[0], p->scale[1]);
+		const double target =
+			area * between(r, p->scale[0], p->scale[1]);
 		const double ratio = exp(between(r, low, high));
 		const double w = rint(sqrt(target * ratio));
 		const double h = rint(sqrt(target / ratio));
@@ -377,8 +381,7 @@ static int64_t middle(uint32_t m, uint32_t n)
 	return -(int64_t)((n - m) / 2);
 }
 
-static int64_t anywhere(uint32_t m, uint32_t n, uint32_t pad,
-			struct pen_rng *r)
+static int64_t anywhere(uint32_t m, uint32_t n, uint32_t pad, struct pen_rng *r)
 {
 	const uint64_t all = (uint64_t)m + 2 * (uint64_t)pad;
 
@@ -424,7 +427,8 @@ static void draw_colors(const struct pen_image_plan *p, struct pen_rng *r,
 void pen__image_draw(const struct pen_image_plan *p, uint32_t height,
 		     uint32_t width, uint64_t key, struct pen_image_draw *d)
 {
-	struct pen_rng r = pen__rng(key, 0x696d616765); /* a stream of its own */
+	struct pen_rng r =
+		pen__rng(key, 0x696d616765); /* a stream of its own */
 
 	*d = (struct pen_image_draw){ .x = { .n = p->width },
 				      .y = { .n = p->height } };

@@ -12,8 +12,9 @@
 
 /* Settings as given; NULL: not given. */
 struct pen_image_texts {
-	char *preset, *size, *resize, *crop, *pad, *scale, *ratio, *filter;
-	char *flip, *vflip, *jitter, *grey, *normalize, *layout, *dtype;
+	const char *preset, *size, *resize, *crop, *pad, *scale, *ratio;
+	const char *filter, *flip, *vflip, *jitter, *grey, *normalize;
+	const char *layout, *dtype;
 };
 
 enum pen_image_crop {

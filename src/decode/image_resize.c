@@ -126,7 +126,8 @@ static void weigh(struct pen_taps *t, uint32_t i, int filter,
 	const double by = scale < 1.0 ? 1.0 : scale;
 	const double support = filters[filter].support * by;
 	const double centre = (x + 0.5) * scale;
-	const double low = centre - support + 0.5, high = centre + support + 0.5;
+	const double low = centre - support + 0.5,
+		     high = centre + support + 0.5;
 	const uint32_t first = low < 0 ? 0 : (uint32_t)low;
 	const uint32_t end = high > a->in ? a->in : (uint32_t)high;
 	int16_t *const to = t->weight + (size_t)i * t->taps * 2;
@@ -187,7 +188,8 @@ static int start_axis(struct pen_taps *t, int filter,
 		return rc;
 	t->copy = same && !a->flip && a->at >= 0 && a->at + a->n <= a->out;
 	if (filter == PEN_FILTER_NEAREST || same) {
-		nearest(t, a); /* Pillow leaves out a pass that changes nothing */
+		nearest(t,
+			a); /* Pillow leaves out a pass that changes nothing */
 		return 0;
 	}
 	for (uint32_t i = 0; i < a->n; i++) {
@@ -298,7 +300,7 @@ static void down_plain(const struct pen_resizer *r, uint32_t i, uint8_t *out,
 	}
 }
 
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(PEN_NO_VECTORS)
 #include <immintrin.h>
 #define HW __attribute__((target("avx2")))
 
@@ -374,28 +376,32 @@ HW static void down_avx2(const struct pen_resizer *r, uint32_t i, uint8_t *out,
 			memcpy(&kl, w + 2, 4);
 			p = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(ra, rb));
 			h[0] = _mm256_add_epi32(
-				h[0], _mm256_madd_epi16(p, _mm256_set1_epi32(kh)));
+				h[0],
+				_mm256_madd_epi16(p, _mm256_set1_epi32(kh)));
 			l[0] = _mm256_add_epi32(
-				l[0], _mm256_madd_epi16(p, _mm256_set1_epi32(kl)));
+				l[0],
+				_mm256_madd_epi16(p, _mm256_set1_epi32(kl)));
 			p = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(ra, rb));
 			h[1] = _mm256_add_epi32(
-				h[1], _mm256_madd_epi16(p, _mm256_set1_epi32(kh)));
+				h[1],
+				_mm256_madd_epi16(p, _mm256_set1_epi32(kh)));
 			l[1] = _mm256_add_epi32(
-				l[1], _mm256_madd_epi16(p, _mm256_set1_epi32(kl)));
+				l[1],
+				_mm256_madd_epi16(p, _mm256_set1_epi32(kl)));
 		}
 		for (unsigned j = 0; j < 2; j++) {
-			l[j] = _mm256_add_epi32(l[j],
-						_mm256_slli_epi32(h[j], LOW_BITS));
+			l[j] = _mm256_add_epi32(
+				l[j], _mm256_slli_epi32(h[j], LOW_BITS));
 			l[j] = _mm256_srai_epi32(_mm256_add_epi32(l[j], half),
 						 BITS);
 		}
 		/* packing works within halves; put them back in order */
 		s = _mm256_permute4x64_epi64(_mm256_packs_epi32(l[0], l[1]),
 					     0xd8);
-		_mm_storeu_si128((void *)(out + x),
-				 _mm_packus_epi16(_mm256_castsi256_si128(s),
-						  _mm256_extracti128_si256(s,
-									   1)));
+		_mm_storeu_si128(
+			(void *)(out + x),
+			_mm_packus_epi16(_mm256_castsi256_si128(s),
+					 _mm256_extracti128_si256(s, 1)));
 	}
 }
 

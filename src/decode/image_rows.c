@@ -80,7 +80,8 @@ static void put_u8(const struct pen_image_plan *p, const uint8_t *rgb,
 	const size_t plane = (size_t)p->height * p->width;
 
 	if (!p->chw) {
-		memcpy(to + (size_t)y * p->width * 3, rgb, (size_t)p->width * 3);
+		memcpy(to + (size_t)y * p->width * 3, rgb,
+		       (size_t)p->width * 3);
 		return;
 	}
 	to += (size_t)y * p->width;
@@ -95,8 +96,8 @@ static void put_u8(const struct pen_image_plan *p, const uint8_t *rgb,
 			 uint32_t y, void *row)                                \
 	{                                                                      \
 		const size_t at = p->chw ? 1 : 3;                              \
-		const size_t plane =                                           \
-			p->chw ? (size_t)p->height * p->width : 1;             \
+		const size_t plane = p->chw ? (size_t)p->height * p->width     \
+					    : 1;                               \
 		type *to = (type *)row + (size_t)y * p->width * at;            \
                                                                                \
 		for (uint32_t x = 0; x < p->width; x++, rgb += 3, to += at) {  \

@@ -272,11 +272,11 @@ static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 	if (rc)
 		return rc;
 	ds->format->nobjects_hint = ds->objs.nobj;
-	return pen__decoded_open(
-		&ds->format,
-		&(struct pen_decode_set){ s->for_decode, s->for_image,
-					  s->for_format },
-		err);
+	return pen__decoded_open(&ds->format,
+				 &(struct pen_decode_set){ s->for_decode,
+							   s->for_image,
+							   s->for_format },
+				 err);
 }
 
 /* The store for listing and indexing: headers are small reads of many files,

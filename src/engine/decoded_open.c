@@ -43,9 +43,8 @@ static const char *meant(const struct group *g, const char *key,
 
 	if (!dot)
 		return g->taken ? NULL : key;
-	return (size_t)(dot - key) == n && strncmp(key, field, n) == 0
-		       ? dot + 1
-		       : NULL;
+	return (size_t)(dot - key) == n && strncmp(key, field, n) == 0 ? dot + 1
+								       : NULL;
 }
 
 /* Adds the settings of images to the options of a decoder of images. */
@@ -82,8 +81,7 @@ static int check_group(const struct pen_decoded *d,
 			j++;
 		if (j < d->ncoded)
 			continue;
-		snprintf(where, sizeof(where), "image.%.80s",
-			 image->kv[i].key);
+		snprintf(where, sizeof(where), "image.%.80s", image->kv[i].key);
 		return pen__fail(err, P_NO_EFFECT, where,
 				 "no %sfield is decoded as an image; set "
 				 "decode.FIELD=jpeg, or omit it",

@@ -59,6 +59,8 @@ static const struct pen_opt *options_of(const char *kind, const char *name)
 		return pen__spec_opts;
 	if (!strcmp(kind, "ddict"))
 		return pen__ddict_opts;
+	if (!strcmp(kind, "image"))
+		return pen__decoder_group(kind);
 	return entry_of(kind, name).opts;
 }
 

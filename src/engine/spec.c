@@ -243,7 +243,7 @@ const struct pen_opt pen__spec_opts[] = {
 	  .type = PEN_OPT_STR,
 	  .off = OFF(image),
 	  .help = "crop, resize and normalise images: train:SIZE or "
-		  "eval:RESIZE,SIZE; see `penstock decoders jpeg`" },
+		  "eval:RESIZE,SIZE; see `penstock decoders`" },
 	{ .name = "read_size",
 	  .type = PEN_OPT_SIZE,
 	  .off = OFF(read_size),
@@ -280,9 +280,9 @@ static const char *const prefixes[NPREFIXES] = { "store.",   "format.",
 
 static struct pen_pairs *pairs_of(struct pen_spec *s, size_t i)
 {
-	struct pen_pairs *all[] = { &s->for_store, &s->for_format,
+	struct pen_pairs *all[] = { &s->for_store,   &s->for_format,
 				    &s->for_sampler, &s->for_cache,
-				    &s->for_decode, &s->for_image };
+				    &s->for_decode,  &s->for_image };
 	return all[i];
 }
 

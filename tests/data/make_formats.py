@@ -348,8 +348,10 @@ def make_jpeg():
     refuse('bad/text.jpg', "not a JPEG file: it starts with 'hello, w'")
     put('bad/marker.jpg', big[:2] + b'x' + big[3:])
     refuse('bad/marker.jpg', 'a marker (0xff) at byte 2, found 0x78')
-    put('bad/cmyk.jpg', encoded(Image.new('CMYK', (8, 8)), 'JPEG'))
-    refuse('bad/cmyk.jpg', 'CMYK')
+    ink = encoded(Image.fromarray(picture(19, 33, 3)).convert('CMYK'), 'JPEG')
+    put('ink/a.jpg', ink)
+    want('ink', 'ink', [{'x': np.array(Image.open(
+        io.BytesIO(ink)).convert('RGB'))}])
     at = big.index(b'\xff\xc0')
     wide = big[:at + 5] + b'\xff\xff\xff\xff' + big[at + 9:]
     put('bad/bomb.jpg', wide)
