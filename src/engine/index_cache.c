@@ -557,7 +557,9 @@ int pen__cache_save(const struct pen_index_data *ix, const char *dir,
 		goto fail;
 	h.body_crc = crc;
 	h.header_crc = header_crc(&h);
-	if (pwrite(fd, &h, sizeof(h), 0) != sizeof(h) || close(fd))
+	if (pwrite(fd, &h, sizeof(h), 0) != sizeof(h))
+		goto fail;
+	if (close(fd))
 		goto fail_closed;
 	if (rename(tmp, path) == 0)
 		return 0;
