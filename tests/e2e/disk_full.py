@@ -15,7 +15,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "faults"))
-from faults import (ASAN, PENSTOCK, Scene, in_parallel, run,  # noqa: E402
+from faults import (PENSTOCK, Scene, in_parallel, run,  # noqa: E402
                     sample, temporaries)
 from scenes import inputs, writers  # noqa: E402
 
@@ -129,7 +129,7 @@ def output():
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--most", type=int, default=1 if ASAN else 2)
+    p.add_argument("--most", type=int, default=2)
     p.add_argument("--all", action="store_true")
     p.add_argument("scene", nargs="*")
     a = p.parse_args()
@@ -138,9 +138,7 @@ def main():
     try:
         inputs(top)
         bad = full(top, a.scene, most) or output()
-        # the address sanitizer needs terabytes of addresses
-        if not ASAN:
-            bad = memory(top, most and 8 * most) or bad
+        bad = memory(top, most and 8 * most) or bad
     finally:
         shutil.rmtree(top, ignore_errors=True)
     sys.exit(1 if bad else 0)

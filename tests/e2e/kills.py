@@ -18,7 +18,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "faults"))
-from faults import ASAN, in_parallel, run, temporary  # noqa: E402
+from faults import in_parallel, run, temporary  # noqa: E402
 from replay import Disk  # noqa: E402
 from scenes import inputs, scenes  # noqa: E402
 
@@ -90,7 +90,7 @@ def power(scene):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--kills", type=int, default=1 if ASAN else 4)
+    p.add_argument("--kills", type=int, default=2)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("scene", nargs="*")
     a = p.parse_args()

@@ -1,5 +1,6 @@
 """The commands that run with failing calls, each with small data."""
 import os
+import shutil
 
 from faults import Scene, run
 
@@ -96,14 +97,22 @@ def jobs():
                 "--repeats", "1", "-o", "x.jsonl", varies=(r"\.jsonl$",))
     yield Scene("ddict_save", "ddict", "load", "../../in/rows.npy",
                 "threads=1", "batch_size=64", "--save", "x.dict")
+    # "@": the name of the folder it runs in
+    yield Scene("ddict_named", "ddict", "load", "../../in/rows.npy",
+                "ddict.name=@", "--json", figures=("keys", "value_bytes"),
+                writes=False)
+    if shutil.which("mpirun"):
+        yield Scene("ddict_tcp", "ddict", "load", "../../in/rows.npy",
+                    "ddict.transport=tcp", "ddict.share=false", "--json",
+                    figures=("keys", "value_bytes"), writes=False, ranks=2)
     yield Scene("ddict_restore", "ddict", "load", "../../in/rows.npy",
                 "ddict.restore=../../in/rows.dict", "ddict.verify=true",
-                "ddict.writable=true", "--json", figures=("samples",),
-                writes=False)
+                "ddict.writable=true", "--json",
+                figures=("keys", "value_bytes"), writes=False)
     yield Scene("inspect", "inspect", "../../in/cells.h5ad", "--json",
                 figures=("samples", "fields"), writes=False)
     yield Scene("verify", "verify", "../../in/many", "--json",
-                figures=("samples", "bad"), writes=False)
+                figures=("good_samples", "bad"), writes=False)
     yield Scene("vocab", "vocab", "../../in/dna.fasta", "k=3", "-o", "x.txt")
 
 

@@ -219,20 +219,39 @@ void *__libc_memalign(size_t align, size_t n);
 
 /* libhdf5 cannot handle a failed allocation, and ends the process; what calls
  * it makes sure of memory first. e2e/disk_full.py limits memory for it. */
-static uintptr_t spared_from, spared_to;
+static uintptr_t spared_from, spared_to, own_from, own_to;
+
+static uintptr_t end_of(const struct dl_phdr_info *o)
+{
+	uintptr_t end = 0;
+
+	for (int i = 0; i < o->dlpi_phnum; i++)
+		if (o->dlpi_phdr[i].p_type == PT_LOAD)
+			end = o->dlpi_addr + o->dlpi_phdr[i].p_vaddr +
+			      o->dlpi_phdr[i].p_memsz;
+	return end;
+}
 
 static int find_spared(struct dl_phdr_info *o, size_t n, void *arg)
 {
 	(void)n;
 	(void)arg;
+	if (!own_from) { /* the program comes first */
+		own_from = o->dlpi_addr;
+		own_to = end_of(o);
+	}
 	if (!strstr(o->dlpi_name, "libhdf5"))
 		return 0;
 	spared_from = o->dlpi_addr;
-	for (int i = 0; i < o->dlpi_phnum; i++)
-		if (o->dlpi_phdr[i].p_type == PT_LOAD)
-			spared_to = o->dlpi_addr + o->dlpi_phdr[i].p_vaddr +
-				    o->dlpi_phdr[i].p_memsz;
+	spared_to = end_of(o);
 	return 1;
+}
+
+bool shim_is_own(const void *caller)
+{
+	const uintptr_t at = (uintptr_t)caller;
+
+	return at >= own_from && at < own_to;
 }
 
 static bool no_memory(const void *caller)

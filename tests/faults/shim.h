@@ -67,6 +67,8 @@ int shim_errno(void); /* the chosen one */
 size_t shim_moved(enum hit h, size_t n);
 /* How many of n bytes still fit on the disk; 0 sets errno. */
 size_t shim_fitting(int fd, size_t n);
+/* Is that an address of the program, not of a library? */
+bool shim_is_own(const void *caller);
 bool shim_is_file(int fd, struct stat *sb);
 
 bool shim_traces(void);

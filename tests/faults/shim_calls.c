@@ -140,57 +140,55 @@ FILE *fopen64(const char *path, const char *mode)
 
 /* ---- sockets ---- */
 
+/* Only those of the command: MPI has its own. */
+#define SOCKET(fd)                                                             \
+	(shim_is_own(__builtin_return_address(0))                              \
+		 ? shim_fault(K_socket, fd, NULL)                              \
+		 : NONE)
+#define NO_SOCKET(fd) (SOCKET(fd) == FAIL)
+
 int socket(int domain, int type, int protocol)
 {
-	return shim_fails(K_socket, -1, NULL)
-		       ? -1
-		       : (int)syscall(SYS_socket, domain, type, protocol);
+	return NO_SOCKET(-1) ? -1
+			     : (int)syscall(SYS_socket, domain, type, protocol);
 }
 
 int socketpair(int domain, int type, int protocol, int fd[2])
 {
-	return shim_fails(K_socket, -1, NULL)
-		       ? -1
-		       : (int)syscall(SYS_socketpair, domain, type, protocol,
-				      fd);
+	return NO_SOCKET(-1) ? -1
+			     : (int)syscall(SYS_socketpair, domain, type,
+					    protocol, fd);
 }
 
 int connect(int fd, const struct sockaddr *a, socklen_t n)
 {
-	return shim_fails(K_socket, fd, NULL)
-		       ? -1
-		       : (int)syscall(SYS_connect, fd, a, n);
+	return NO_SOCKET(fd) ? -1 : (int)syscall(SYS_connect, fd, a, n);
 }
 
 int bind(int fd, const struct sockaddr *a, socklen_t n)
 {
-	return shim_fails(K_socket, fd, NULL)
-		       ? -1
-		       : (int)syscall(SYS_bind, fd, a, n);
+	return NO_SOCKET(fd) ? -1 : (int)syscall(SYS_bind, fd, a, n);
 }
 
 int listen(int fd, int n)
 {
-	return shim_fails(K_socket, fd, NULL) ? -1
-					      : (int)syscall(SYS_listen, fd, n);
+	return NO_SOCKET(fd) ? -1 : (int)syscall(SYS_listen, fd, n);
 }
 
 int accept4(int fd, struct sockaddr *a, socklen_t *n, int flags)
 {
-	return shim_fails(K_socket, fd, NULL)
-		       ? -1
-		       : (int)syscall(SYS_accept4, fd, a, n, flags);
+	return NO_SOCKET(fd) ? -1 : (int)syscall(SYS_accept4, fd, a, n, flags);
 }
 
 int accept(int fd, struct sockaddr *a, socklen_t *n)
 {
-	return accept4(fd, a, n, 0);
+	return NO_SOCKET(fd) ? -1 : (int)syscall(SYS_accept4, fd, a, n, 0);
 }
 
 ssize_t sendto(int fd, const void *buf, size_t n, int flags,
 	       const struct sockaddr *a, socklen_t na)
 {
-	const enum hit h = shim_fault(K_socket, fd, NULL);
+	const enum hit h = SOCKET(fd);
 
 	return h == FAIL ? -1
 			 : syscall(SYS_sendto, fd, buf, shim_moved(h, n), flags,
@@ -199,13 +197,17 @@ ssize_t sendto(int fd, const void *buf, size_t n, int flags,
 
 ssize_t send(int fd, const void *buf, size_t n, int flags)
 {
-	return sendto(fd, buf, n, flags, NULL, 0);
+	const enum hit h = SOCKET(fd);
+
+	return h == FAIL ? -1
+			 : syscall(SYS_sendto, fd, buf, shim_moved(h, n), flags,
+				   NULL, 0);
 }
 
 ssize_t recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *a,
 		 socklen_t *na)
 {
-	const enum hit h = shim_fault(K_socket, fd, NULL);
+	const enum hit h = SOCKET(fd);
 
 	return h == FAIL ? -1
 			 : syscall(SYS_recvfrom, fd, buf, shim_moved(h, n),
@@ -214,21 +216,21 @@ ssize_t recvfrom(int fd, void *buf, size_t n, int flags, struct sockaddr *a,
 
 ssize_t recv(int fd, void *buf, size_t n, int flags)
 {
-	return recvfrom(fd, buf, n, flags, NULL, NULL);
+	const enum hit h = SOCKET(fd);
+
+	return h == FAIL ? -1
+			 : syscall(SYS_recvfrom, fd, buf, shim_moved(h, n),
+				   flags, NULL, NULL);
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 {
-	return shim_fails(K_socket, fd, NULL)
-		       ? -1
-		       : syscall(SYS_sendmsg, fd, m, flags);
+	return NO_SOCKET(fd) ? -1 : syscall(SYS_sendmsg, fd, m, flags);
 }
 
 ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 {
-	return shim_fails(K_socket, fd, NULL)
-		       ? -1
-		       : syscall(SYS_recvmsg, fd, m, flags);
+	return NO_SOCKET(fd) ? -1 : syscall(SYS_recvmsg, fd, m, flags);
 }
 
 /* ---- io_uring ---- */
