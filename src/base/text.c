@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/stale.h"
+#include "base/sync.h"
 
 void pen__text_fini(struct pen_text *t)
 {
@@ -104,8 +106,8 @@ static int write_all(int fd, const char *p, size_t n)
 	return 0;
 }
 
-int pen__text_save(const struct pen_text *t, const char *path,
-		   struct pen_err *err)
+static int save(const struct pen_text *t, const char *path, bool sync,
+		struct pen_err *err)
 {
 	char tmp[4128];
 	int fd, sys;
@@ -117,22 +119,37 @@ int pen__text_save(const struct pen_text *t, const char *path,
 	if (snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid()) >=
 	    (int)sizeof(tmp))
 		return pen__fail(err, P_TOO_LONG, path, "the path is too long");
+	if (sync)
+		pen__stale_remove(path);
 	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return pen__fail_sys(err, errno, path, "cannot write the file");
 	sys = write_all(fd, t->p, t->n);
+	if (!sys && sync && fsync(fd))
+		sys = errno;
 	if (close(fd) && !sys)
 		sys = errno;
 	if (!sys && rename(tmp, path))
 		sys = errno;
-	if (!sys)
-		return 0;
-	unlink(tmp);
-	return pen__fail_sys(err, sys, path, "cannot write the file");
+	if (sys) {
+		unlink(tmp);
+		return pen__fail_sys(err, sys, path, "cannot write the file");
+	}
+	sys = sync ? pen__sync_parent(path) : 0;
+	return sys ? pen__fail_sys(err, sys, path,
+				   "written, but its name may be lost in a "
+				   "crash: cannot sync the folder")
+		   : 0;
+}
+
+int pen__text_save(const struct pen_text *t, const char *path,
+		   struct pen_err *err)
+{
+	return save(t, path, true, err);
 }
 
 int pen__text_save_in(struct pen_text *t, const char *dir, const char *name,
-		      struct pen_err *err)
+		      bool sync, struct pen_err *err)
 {
 	char path[4096];
 	int rc;
@@ -141,14 +158,16 @@ int pen__text_save_in(struct pen_text *t, const char *dir, const char *name,
 	    (int)sizeof(path))
 		rc = pen__fail(err, P_TOO_LONG, dir, "the path is too long");
 	else
-		rc = pen__text_save(t, path, err);
+		rc = save(t, path, sync, err);
 	pen__text_fini(t);
 	return rc;
 }
 
-int pen__make_dirs(const char *dir, unsigned mode, struct pen_err *err)
+int pen__make_dirs(const char *dir, unsigned mode, bool sync,
+		   struct pen_err *err)
 {
 	char path[4096];
+	int sys;
 
 	if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
 		return pen__fail(err, P_TOO_LONG, dir, "the path is too long");
@@ -158,8 +177,11 @@ int pen__make_dirs(const char *dir, unsigned mode, struct pen_err *err)
 		if (c && c != '/')
 			continue;
 		*p = '\0';
-		if (mkdir(path, mode) && errno != EEXIST)
-			return pen__fail_sys(err, errno, path,
+		sys = mkdir(path, mode) ? errno
+		      : sync		? pen__sync_parent(path)
+					: 0;
+		if (sys && sys != EEXIST)
+			return pen__fail_sys(err, sys, path,
 					     "cannot create the folder");
 		*p = c;
 		if (!c)

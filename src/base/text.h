@@ -29,16 +29,19 @@ void pen__text_add(struct pen_text *, const char *fmt, ...)
 void pen__text_put(struct pen_text *, const void *bytes, size_t n);
 /* Like pen__quote(). */
 void pen__text_quote(struct pen_text *, const char *s);
-/* Writes a file that gets its final name only when it is complete. */
+/* Writes a file that gets its final name only when it is complete and synced:
+ * what is written survives a power failure. */
 int pen__text_save(const struct pen_text *, const char *path,
 		   struct pen_err *err);
 
-/* The same for dir/name; frees the text in every case. */
+/* The same for dir/name; frees the text in every case. !sync: the caller syncs
+ * the entire directory later. */
 int pen__text_save_in(struct pen_text *, const char *dir, const char *name,
-		      struct pen_err *err);
-/* Creates a directory and those above it, like mkdir -p; it may exist
- * already. */
-int pen__make_dirs(const char *dir, unsigned mode, struct pen_err *err);
+		      bool sync, struct pen_err *err);
+/* Creates a directory and those above it, like mkdir -p; it may exist already.
+ * sync: new ones survive a power failure. */
+int pen__make_dirs(const char *dir, unsigned mode, bool sync,
+		   struct pen_err *err);
 
 /* Keys are NULL inside arrays; brackets are '{' '}' or '[' ']'. */
 void pen__json_open(struct pen_text *, const char *key, char bracket);

@@ -46,7 +46,7 @@ static int make_dir(const char *path, struct pen_err *err)
 	if (!slash || slash == dir)
 		return 0;
 	*slash = '\0';
-	return pen__make_dirs(dir, 0777, err);
+	return pen__make_dirs(dir, 0777, true, err);
 }
 
 static int make_file(struct run *r, uint64_t i, struct pen_err *err)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/stale.h"
 #include "cli/gen.h"
 #include "make/synth.h"
 #include "make/synth_seqs.h"
@@ -79,6 +80,7 @@ static int write_file(struct gen *g, const struct pen_synth_seqs *s,
 {
 	int rc;
 
+	pen__stale_remove(g->path); /* left by a killed run */
 	progress_start(&g->progress, "bytes", g->size);
 	rc = pen__synth_seqs_make(s, g->maker, g->path, made, err);
 	progress_end(&g->progress);

@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/stale.h"
+#include "base/sync.h"
 #include "ddict/seg.h"
 
 #define VERSION 1
@@ -301,6 +302,7 @@ static int write_file(struct pen_seg *s, struct out *o, struct image *m,
 		      struct pen_err *err)
 {
 	struct body b = { .s = s, .o = o, .m = m, .err = err };
+	ssize_t n;
 	int rc;
 
 	if (lseek(o->fd, HEAD, SEEK_SET) != HEAD)
@@ -317,10 +319,13 @@ static int write_file(struct pen_seg *s, struct out *o, struct image *m,
 	if (rc)
 		return rc;
 	m->head_sum = head_sum(m);
-	if (pwrite(o->fd, m, sizeof(*m), 0) != sizeof(*m) || fsync(o->fd))
+	n = pwrite(o->fd, m, sizeof(*m), 0);
+	if (n < 0 || fsync(o->fd))
 		return pen__fail_sys(err, errno, o->path,
 				     "cannot write the file");
-	return 0;
+	return n == sizeof(*m) ? 0
+			       : pen__fail_sys(err, ENOSPC, o->path,
+					       "cannot write the file");
 }
 
 int pen__image_save(struct pen_seg *s, const char *path,
@@ -333,7 +338,7 @@ int pen__image_save(struct pen_seg *s, const char *path,
 			   .spread = about.spread };
 	struct out *o;
 	char tmp[PATH_MAX];
-	int rc;
+	int rc, sys;
 
 	memcpy(m.magic, magic, sizeof(magic));
 	if (snprintf(tmp, sizeof(tmp), "%s.%d.tmp", path, (int)getpid()) >=
@@ -358,6 +363,11 @@ int pen__image_save(struct pen_seg *s, const char *path,
 				   "cannot rename the temporary file");
 	if (rc)
 		unlink(tmp);
+	sys = rc ? 0 : pen__sync_parent(path);
+	if (sys)
+		rc = pen__fail_sys(err, sys, path,
+				   "written, but its name may be lost in a "
+				   "crash: cannot sync the folder");
 	pen__free(o);
 	return rc;
 }

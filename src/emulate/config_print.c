@@ -454,19 +454,19 @@ int pen__config_save_hydra(const struct pen_config *c,
 {
 	struct pen_text t = { 0 };
 	struct printer p = { .c = c, .s = s, .out = &t, .indent = 2 };
-	int rc = pen__make_dirs(dir, 0777, err);
+	int rc = pen__make_dirs(dir, 0777, true, err);
 
 	if (rc)
 		return rc;
 	pen__text_add(&t, "workload:\n");
 	print_all(&p);
-	rc = pen__text_save_in(&t, dir, "config.yaml", err);
+	rc = pen__text_save_in(&t, dir, "config.yaml", true, err);
 	if (rc)
 		return rc;
 	put_args(s, false, 0, &t);
-	rc = pen__text_save_in(&t, dir, "overrides.yaml", err);
+	rc = pen__text_save_in(&t, dir, "overrides.yaml", true, err);
 	if (rc)
 		return rc;
 	put_hydra(c, s, &t);
-	return pen__text_save_in(&t, dir, "hydra.yaml", err);
+	return pen__text_save_in(&t, dir, "hydra.yaml", true, err);
 }

@@ -453,13 +453,13 @@ static int save_accels(const struct pen_record *r, const char *dir,
 
 		output_json(&t, r, &h, a);
 		snprintf(name, sizeof(name), "%u_output.json", r->first + a);
-		rc = pen__text_save_in(&t, dir, name, err);
+		rc = pen__text_save_in(&t, dir, name, true, err);
 		if (rc)
 			break;
 		stats_json(&t, r);
 		snprintf(name, sizeof(name), "%u_per_epoch_stats.json",
 			 r->first + a);
-		rc = pen__text_save_in(&t, dir, name, err);
+		rc = pen__text_save_in(&t, dir, name, true, err);
 	}
 	return rc;
 }
@@ -476,7 +476,7 @@ int pen__output_dlio(const struct pen_record *r, const struct pen_figures *f,
 	rc = save_accels(r, dir, err);
 	if (!rc && !r->comm->rank) {
 		summary_json(&t, r, f, all);
-		rc = pen__text_save_in(&t, dir, "summary.json", err);
+		rc = pen__text_save_in(&t, dir, "summary.json", true, err);
 	}
 	pen__free(all);
 	return pen__comm_agree(r->comm, rc, err);

@@ -36,7 +36,7 @@ static int make_folder(const char *dir, struct pen_err *err)
 	struct pen_err why = { 0 };
 	struct stat sb;
 
-	if (pen__make_dirs(dir, 0777, &why)) {
+	if (pen__make_dirs(dir, 0777, false, &why)) {
 		int rc = pen__fail_sys(err, why.sys, why.where,
 				       "cannot create the directory");
 

@@ -68,7 +68,7 @@ static int choose_dir(struct pen_run *r, struct pen_err *err)
 			 c->model.name ? c->model.name : "run", when);
 	}
 	if (r->comm->rank == 0)
-		rc = pen__make_dirs(r->dir, 0777, err);
+		rc = pen__make_dirs(r->dir, 0777, true, err);
 	rc = pen__comm_agree(r->comm, rc, err);
 	if (!rc)
 		rc = pen__comm_bcast(r->comm, r->dir, sizeof(r->dir), 0, err);
@@ -91,7 +91,7 @@ static int open_output(struct pen_run *r, struct pen_err *err)
 		snprintf(path, sizeof(path), "%s/%s", r->dir,
 			 c->output_subdir ? c->output_subdir : ".hydra");
 		if (!rc)
-			rc = pen__make_dirs(path, 0777, err);
+			rc = pen__make_dirs(path, 0777, true, err);
 		if (!rc)
 			rc = pen__config_save_hydra(c, r->set, path, err);
 	}

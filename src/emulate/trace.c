@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/stale.h"
+#include "base/sync.h"
 #include "emulate/output.h"
 
 #define MAX_EVENTS 1000000u
@@ -212,6 +214,7 @@ int pen__output_trace(const struct pen_record *r, const char *path,
 	if (snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid()) >=
 	    (int)sizeof(tmp))
 		return pen__fail(err, P_TOO_LONG, path, "the path is too long");
+	pen__stale_remove(path);
 	t.fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (t.fd < 0)
 		return pen__fail_sys(err, errno, path,
@@ -224,10 +227,14 @@ int pen__output_trace(const struct pen_record *r, const char *path,
 	flush(&t);
 	nomem = t.text.failed;
 	pen__text_fini(&t.text);
+	if (!t.sys && !nomem && fsync(t.fd))
+		t.sys = errno;
 	if (close(t.fd) && !t.sys)
 		t.sys = errno;
 	if (!t.sys && !nomem && rename(tmp, path))
 		t.sys = errno;
+	if (!t.sys && !nomem)
+		t.sys = pen__sync_parent(path);
 	if (!t.sys && !nomem)
 		return 0;
 	unlink(tmp);

@@ -249,7 +249,7 @@ int pen__cache_lock(const char *dir, const struct pen_index_key *key,
 
 	*waited = false;
 	if (!lock_path(path, sizeof(path), dir, key) ||
-	    pen__make_dirs(dir, 0700, NULL))
+	    pen__make_dirs(dir, 0700, false, NULL))
 		return -1;
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
@@ -535,7 +535,7 @@ int pen__cache_save(const struct pen_index_data *ix, const char *dir,
 	fill_header(&h, ix, key);
 	if (!cache_path(path, sizeof(path), dir, key) || !lay_out(&h, &s))
 		return pen__fail(err, P_TOO_LONG, dir, "the path is too long");
-	if (pen__make_dirs(dir, 0700, err))
+	if (pen__make_dirs(dir, 0700, false, err))
 		return PEN_EIO;
 	snprintf(tmp, sizeof(tmp), "%s/", dir);
 	pen__stale_remove(tmp);
@@ -557,7 +557,9 @@ int pen__cache_save(const struct pen_index_data *ix, const char *dir,
 		goto fail;
 	h.body_crc = crc;
 	h.header_crc = header_crc(&h);
-	if (pwrite(fd, &h, sizeof(h), 0) != sizeof(h) || close(fd))
+	if (pwrite(fd, &h, sizeof(h), 0) != sizeof(h))
+		goto fail;
+	if (close(fd))
 		goto fail_closed;
 	if (rename(tmp, path) == 0)
 		return 0;

@@ -120,7 +120,8 @@ static int write_form(struct pen_session *r, const void *arg,
 	f.kv = kv;
 	form_path(r, i, path, sizeof(path));
 	snprintf(dir, sizeof(dir), "%s/%s", r->folder, name_of(r, i));
-	rc = pen__make_dirs(forms[i].holds == IMAGE ? path : dir, 0777, err);
+	rc = pen__make_dirs(forms[i].holds == IMAGE ? path : dir, 0777, false,
+			    err);
 	if (!rc)
 		rc = write_samples(r, path, i, &f, err);
 	nftw(dir, add_size, 16, FTW_PHYS);

@@ -49,7 +49,7 @@ static int make_file(const struct pen_session *r, const char *dir, uint64_t i,
 	/* padded, so that names sort as numbers do */
 	snprintf(path, sizeof(path), "%s/%06llu", dir, (ull)(i / PER_FOLDER));
 	if (i % PER_FOLDER == 0)
-		rc = pen__make_dirs(path, 0777, err);
+		rc = pen__make_dirs(path, 0777, false, err);
 	snprintf(path, sizeof(path), "%s/%06llu/%03llu.npy", dir,
 		 (ull)(i / PER_FOLDER), (ull)(i % PER_FOLDER));
 	f.path = path;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/sync.h"
 
 #define MAX_FILE ((size_t)256 << 20)
 #define MAX_LINE ((size_t)1 << 20)
@@ -435,6 +436,8 @@ int pen__lines_append(const char *path, const struct pen_text *line,
 		sys = ENOSPC; /* incomplete line: readers skip it */
 	else if (fsync(fd) && errno != EINVAL && errno != EROFS)
 		sys = errno; /* pipes and terminals cannot be synced */
+	else if (lseek(fd, 0, SEEK_CUR) == (off_t)t.n) /* a new file */
+		sys = pen__sync_parent(path);
 	close(fd);
 	pen__text_fini(&t);
 	return sys ? pen__fail_sys(err, sys, path, "cannot write the file") : 0;

@@ -167,8 +167,6 @@ struct pen_file_sink {
 int pen__file_sink_open(struct pen_sink *, const char *path, struct pen_err *);
 int pen__file_sink_write(struct pen_sink *, const void *, size_t,
 			 struct pen_err *);
-/* Creates the folders above path, which is changed and restored. */
-int pen__file_make_parents(char *path, struct pen_err *);
 int pen__file_sink_patch(struct pen_sink *, uint64_t at, const void *, size_t,
 			 struct pen_err *);
 int pen__file_sink_close(struct pen_sink *, bool commit, struct pen_err *);

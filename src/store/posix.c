@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/show.h"
+#include "base/sync.h"
 
 #define STAGE_SIZE (256u << 10)
 #define STAGE_FIRST (16u << 10) /* small files need no more */
@@ -149,17 +150,21 @@ static int write_all(struct pen_file_sink *k, const void *buf, size_t n,
 	return 0;
 }
 
-int pen__file_make_parents(char *path, struct pen_err *err)
+static int make_parents(char *path, bool sync, struct pen_err *err)
 {
 	for (char *p = path + 1; *p; p++) {
-		int rc = 0;
+		int rc = 0, sys = 0;
 
 		if (*p != '/')
 			continue;
 		*p = '\0';
-		if (mkdir(path, 0777) && errno != EEXIST) {
-			rc = pen__file_code(errno);
-			pen__fail_sys(err, errno, path,
+		if (mkdir(path, 0777))
+			sys = errno;
+		else if (sync)
+			sys = pen__sync_parent(path);
+		if (sys && sys != EEXIST) {
+			rc = pen__file_code(sys);
+			pen__fail_sys(err, sys, path,
 				      "cannot create the folder");
 			pen__err_code(err, rc);
 		}
@@ -208,6 +213,7 @@ static void sink_fini(struct pen_file_sink *k)
 int pen__file_sink_open(struct pen_sink *s, const char *path,
 			struct pen_err *err)
 {
+	const struct pen_file_opts *o = s->st->priv;
 	struct pen_file_sink *k = s->priv;
 	int rc;
 
@@ -220,7 +226,7 @@ int pen__file_sink_open(struct pen_sink *s, const char *path,
 		return pen__fail_nomem(err, path, strlen(path));
 	rc = open_tmp(s, err);
 	if (rc == PEN_ENOTFOUND) { /* the first file of its folder */
-		rc = pen__file_make_parents(k->path, err);
+		rc = make_parents(k->path, o->fsync, err);
 		if (!rc) {
 			rc = open_tmp(s, err);
 			if (rc == PEN_ENOTFOUND)
@@ -290,31 +296,11 @@ int pen__file_sink_patch(struct pen_sink *s, uint64_t at, const void *buf,
 	return rc;
 }
 
-static int sync_parent(const struct pen_file_sink *k)
-{
-	char *slash = strrchr(k->path, '/');
-	int fd, rc;
-
-	if (slash)
-		*slash = '\0';
-	fd = open(!slash     ? "."
-		  : *k->path ? k->path
-			     : "/",
-		  O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (slash)
-		*slash = '/';
-	if (fd < 0)
-		return -1;
-	rc = fsync(fd);
-	close(fd);
-	return rc;
-}
-
 int pen__file_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 {
 	const struct pen_file_opts *o = s->st->priv;
 	struct pen_file_sink *k = s->priv;
-	int rc = 0;
+	int rc = 0, sys = 0;
 
 	if (commit && k->bad)
 		rc = pen__fail(err, P_IO, k->path,
@@ -332,8 +318,10 @@ int pen__file_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 				   "cannot rename the temporary file");
 	if (!commit || rc)
 		unlink(k->tmp);
-	else if (o->fsync && sync_parent(k))
-		rc = pen__fail_sys(err, errno, k->path,
+	else if (o->fsync)
+		sys = pen__sync_parent(k->path);
+	if (sys)
+		rc = pen__fail_sys(err, sys, k->path,
 				   "written, but its name may be lost in a "
 				   "crash: cannot sync the folder");
 	sink_fini(k);

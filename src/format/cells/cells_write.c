@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "base/stale.h"
+#include "base/sync.h"
 
 const struct pen_cells_writer_ops *pen__cells_writer_find(const char *name)
 {
@@ -403,24 +404,11 @@ static int sync_path(const char *path, bool is_dir, struct pen_err *err)
 	return sys ? pen__fail_sys(err, sys, path, "cannot sync") : 0;
 }
 
-/* Syncs the new name as well, if the file system supports it and the
- * directory is readable. */
-static int sync_parent(char *path, struct pen_err *err)
+/* Syncs the new name as well. */
+static int sync_name(const char *path, struct pen_err *err)
 {
-	char *slash = strrchr(path, '/');
-	int fd, sys = 0;
+	const int sys = pen__sync_parent(path);
 
-	if (slash)
-		*slash = '\0';
-	fd = open(!slash ? "." : *path ? path : "/", O_RDONLY | O_CLOEXEC);
-	if (slash)
-		*slash = '/';
-	if (fd < 0 && errno != EACCES)
-		sys = errno;
-	if (fd >= 0 && fsync(fd) && errno != EINVAL && errno != EOPNOTSUPP)
-		sys = errno;
-	if (fd >= 0)
-		close(fd);
 	return sys ? pen__fail_sys(err, sys, path,
 				   "written, but its directory cannot be "
 				   "synced, so a crash may lose it")
@@ -614,7 +602,7 @@ int pen__cells_writer_finish(struct pen_cells_writer *w, struct pen_err *err)
 	if (rc)
 		return rc;
 	w->finished = true;
-	rc = sync_parent(w->path, err);
+	rc = sync_name(w->path, err);
 	w->failed = rc != 0;
 	return rc;
 }

@@ -23,7 +23,7 @@ static int save(struct pen_zarr_write *z, struct pen_text *doc,
 	}
 	if (snprintf(dir, sizeof(dir), "%s/%s", z->ad.w->tmp, path) <
 	    (int)sizeof(dir))
-		return pen__text_save_in(doc, dir, name, err);
+		return pen__text_save_in(doc, dir, name, false, err);
 	pen__text_fini(doc);
 	return pen__fail(err, P_TOO_LONG, path, "the name is too long");
 }
@@ -292,5 +292,5 @@ int pen__zarr_put_all(struct pen_zarr_write *z, struct pen_err *err)
 	pen__text_add(&t, "{\"metadata\": {\n");
 	pen__text_put(&t, z->all.p, z->all.n);
 	pen__text_add(&t, "\n}, \"zarr_consolidated_format\": 1}\n");
-	return pen__text_save_in(&t, z->ad.w->tmp, ".zmetadata", err);
+	return pen__text_save_in(&t, z->ad.w->tmp, ".zmetadata", false, err);
 }

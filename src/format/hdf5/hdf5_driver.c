@@ -124,12 +124,14 @@ static herr_t driver_read(H5FD_t *pub, H5FD_mem_t type, hid_t dxpl, haddr_t at,
 		const ssize_t k =
 			pread(f->fd, to + got, n - got, (off_t)(at + got));
 
-		if (k <= 0 && (!k || errno != EINTR))
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0 && !f->disk->sys)
+			f->disk->sys = errno;
+		if (k <= 0)
 			break;
-		got += k > 0 ? (size_t)k : 0;
+		got += (size_t)k;
 	}
-	if (got < n && errno == EIO && !f->disk->sys)
-		f->disk->sys = errno;
 	put_late(f, at, n, to);
 	return 0;
 }
