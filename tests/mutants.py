@@ -37,8 +37,8 @@ TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 OUT = os.path.join(TOP, "build", "mutants")
 EQUIVALENT = os.path.join(TOP, "tests", "mutants_equivalent")
 COST = os.path.join(OUT, "cost.json")
-# of test time that one mutant may take, beyond which further tests are not run
-MOST_S = 90
+# Seconds of tests that one mutant may take in a build; further ones are not run.
+MOST_S = 25
 
 SWAPS = [
     (r"(?<![<>=!+\-*/&|^-])<(?![<=])", "<="), (r"(?<![<-])<=", "<"),
@@ -283,6 +283,25 @@ def instrument(tree, paths, made):
     return {p: made[p] for p in paths}
 
 
+DUMP = """
+void __gcov_dump(void);
+_Noreturn void __real__exit(int);
+_Noreturn void __wrap__exit(int code)
+{
+	__gcov_dump();
+	__real__exit(code);
+}
+"""
+
+
+def dump_at_exit():
+    """Link options: a forked child that ends by _exit() leaves its counts."""
+    obj = os.path.join(OUT, "cov", "dump.o")
+    subprocess.run(["cc", "-w", "-xc", "-c", "-", "-o", obj], check=True,
+                   input=DUMP.encode())
+    return ["--coverage", "-Wl,--wrap=_exit", obj]
+
+
 def measure(tree, paths, names, say):
     """Which lines of these files do these tests execute? Returns {test: {file:
     lines}} and {test: seconds}. Kept in build/mutants/cov; what has not changed
@@ -303,7 +322,7 @@ def measure(tree, paths, names, say):
             with tempfile.TemporaryDirectory(dir=OUT) as run:
                 exe = os.path.join(run, "program")
                 linked = tree.link(name, instrument(tree, stale, made), exe,
-                                   ["--coverage"])
+                                   dump_at_exit())
                 start = time.monotonic()
                 if not linked or not tree.run(name, exe, 900,
                                               {"GCOV_PREFIX": run}):
@@ -339,8 +358,9 @@ class Hunt:
     def __init__(self, paths, tests, say):
         self.trees = [Tree("dev"), Tree("asan")]
         self.dir = tempfile.mkdtemp(dir=OUT)    # several may run at once
-        self.maps, self.trees[0].cost = measure(self.trees[0], paths, tests,
-                                                say)
+        dev = self.trees[0]
+        self.maps, dev.cost = measure(dev, paths, tests, say)
+        dev.sound = dict.fromkeys(self.maps, True)  # they passed just so
 
     def choose(self, path, number):
         """Tests that execute the line, the likeliest first; where none does,
@@ -365,10 +385,12 @@ class Hunt:
         """The test that fails, "" if none does, None if the mutant is none;
         and how many were run. The source is written already."""
         obj = os.path.join(self.dir, "mutant.o")
-        plain = os.path.join(self.dir, "original.o")
+        plain = os.path.join(self.dir, os.path.basename(tree.build) + "+" +
+                             path.replace("/", "+") + ".o")
         exe = os.path.join(self.dir, "program")
-        same = tree.compile(path, os.path.join(TOP, path), plain, [])
-        if not same or not tree.compile(path, source, obj, []) or \
+        if not os.path.exists(plain):
+            tree.compile(path, os.path.join(TOP, path), plain, [])
+        if not tree.compile(path, source, obj, []) or \
                 digest(obj) == digest(plain):
             return None, 0
         spent = ran = 0
@@ -488,6 +510,7 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sys.exit(main())
     except KeyboardInterrupt:

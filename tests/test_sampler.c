@@ -124,6 +124,68 @@ static void properties(void)
 	block_once(1001, 1000, 1, 5);
 }
 
+/* What a sampler calls mixed are entire chunks, and no part of others. */
+static void mixed_chunks(const char *name, uint64_t n)
+{
+	static uint64_t a[MAX_N];
+	const struct pen_population pop = { .n = n, .batch = 16 };
+	const struct pen_opts_kv kv = { "chunk", "8" };
+	struct pen_sampler *s = open_ok(name, &pop, n, &kv,
+					strcmp(name, "shuffle") != 0);
+	const uint64_t chunk = s->chunk ? s->chunk : 1;
+	uint64_t start, end = 0;
+
+	ids(s, 1, 0, n, a);
+	for (uint64_t pos = 0; pos < n; pos = end) {
+		static uint64_t seen[MAX_N];
+		uint64_t again[2];
+
+		if (!CHECK(s->ops->mixed(s, 1, pos, &start, &end)) ||
+		    !CHECK(start == pos && end > pos && end <= n))
+			break;
+		CHECK(s->ops->mixed(s, 1, end - 1, &again[0], &again[1]));
+		CHECK(again[0] == start && again[1] == end);
+		memset(seen, 0, sizeof(seen));
+		for (uint64_t i = start; i < end; i++)
+			seen[a[i] / chunk]++;
+		for (uint64_t c = 0; c * chunk < n; c++)
+			CHECK(!seen[c] ||
+			      seen[c] == (c * chunk + chunk < n
+						  ? chunk
+						  : n - c * chunk));
+	}
+	if (!strcmp(name, "shuffle"))
+		CHECK(s->ops->mixed(s, 0, n / 2, &start, &end) && !start &&
+		      end == n);
+	pen__sampler_close(s);
+}
+
+static void mixes(void)
+{
+	static const uint64_t n[] = { 1, 7, 8, 9, 100, 1000, 4099 };
+
+	for (size_t i = 0; i < sizeof(n) / sizeof(*n); i++) {
+		mixed_chunks("shuffle", n[i]);
+		mixed_chunks("block", n[i]);
+	}
+}
+
+/* So many batches in memory that their rows overflow: all chunks, not few. */
+static void endless_fetch(void)
+{
+	const struct pen_population pop = { .n = 1000, .batch = 1u << 31 };
+	const struct pen_opts_kv kv = { "fetch", "17179869184" };
+	struct pen_sampler *s = NULL;
+	struct pen_err e = { 0 };
+
+	if (pen__sampler_open(&s, "scdataset", &pop, 1, &kv, 1, &e) == 0) {
+		CHECK(s->window >= 1000);
+		pen__sampler_close(s);
+	} else {
+		CHECK(strstr(e.msg, "out of range") != NULL);
+	}
+}
+
 /* Rows of a window come from as few chunks as possible, and are mixed. */
 static void block_locality(void)
 {
@@ -472,6 +534,12 @@ static void drawn_edges(void)
 			CHECK(v[i] == 3 || v[i] == 1);
 	}
 	pen__sampler_close(s);
+	pop.weights = (const double[]){ 2, 0, 0, 0, 0 }; /* the first only */
+	s = open_ok("weighted", &pop, 1, kv, 1);
+	ids(s, 0, 0, 5, v);
+	for (unsigned i = 0; i < 5; i++)
+		CHECK_EQ(v[i], 0);
+	pen__sampler_close(s);
 	CHECK_EQ(pen__sampler_open(&s, "weighted", &pop, 1, kv, 2, &e),
 		 PEN_EINVAL);
 	CHECK_STR(e.where, "sampler.chunk");
@@ -479,6 +547,36 @@ static void drawn_edges(void)
 	CHECK_EQ(pen__sampler_open(&s, "balanced", &pop, 1, NULL, 0, &e),
 		 PEN_EINVAL);
 	CHECK_STR(e.where, "labels");
+}
+
+/* The last window is short, and draws no more chunks than its rows fill. */
+static void drawn_short_window(void)
+{
+	enum { N = 4096, CHUNK = 16, CHUNKS = 32, LAST = 64 };
+	static double w[N];
+	const struct pen_opts_kv kv[] = { { "chunk", "16" },
+					  { "chunks", "32" },
+					  { "length", "576" } };
+	const struct pen_population pop = { .n = N, .weights = w };
+	uint64_t v[LAST];
+	struct pen_sampler *s;
+
+	for (unsigned i = 0; i < N; i++)
+		w[i] = 1;
+	s = open_ok("weighted", &pop, 5, kv, 3);
+	CHECK_EQ(s->length, CHUNK * CHUNKS + LAST);
+	for (uint64_t epoch = 0; epoch < 20; epoch++) {
+		bool seen[N / CHUNK] = { false };
+		unsigned n = 0;
+
+		ids(s, epoch, CHUNK * CHUNKS, LAST, v);
+		for (unsigned i = 0; i < LAST; i++) {
+			n += !seen[v[i] / CHUNK];
+			seen[v[i] / CHUNK] = true;
+		}
+		CHECK(n <= LAST / CHUNK);
+	}
+	pen__sampler_close(s);
 }
 
 static void refused(const char *name, const struct pen_population *pop,
@@ -580,6 +678,9 @@ static void bucket_ends(struct pen_sampler *s, const uint32_t *len)
 			longest = len[a[i]] > longest ? len[a[i]] : longest;
 			sum += len[a[i]];
 		}
+		if (p->padded && p->multiple)
+			longest = (longest + p->multiple - 1) / p->multiple *
+				  p->multiple;
 		if (p->padded)
 			sum = longest * (end - pos);
 		CHECK(sum <= p->tokens || end == pos + 1);
@@ -617,11 +718,45 @@ static void bucket(void)
 			pop.tokens = 5000;
 			pop.most = 64;
 			pop.padded = batch % 2;
+			pop.multiple = n % 3 ? 64 : 0;
 			s = open_ok("bucket", &pop, n, kv, batch % 3);
 			if (n > 1000)
 				bucket_ends(s, len);
 			pen__sampler_close(s);
 		}
+}
+
+static uint64_t bucket_order(const struct pen_population *pop)
+{
+	struct pen_sampler *s = open_ok("bucket", pop, 1, NULL, 0);
+	const uint64_t order = s->order;
+
+	pen__sampler_close(s);
+	return order;
+}
+
+/* A saved position is of use with the same batches only, so their sizes are
+ * part of what names the order. */
+static void bucket_orders(void)
+{
+	static const uint32_t len[100] = { 3, 1, 4, 1, 5, 9, 2, 6 };
+	struct pen_population pop = { .n = 100, .lengths = len, .batch = 4 };
+	uint64_t order = bucket_order(&pop);
+
+	CHECK(order);
+	CHECK_EQ(bucket_order(&pop), order);
+	pop.batch = 5;
+	CHECK(bucket_order(&pop) != order);
+	pop.tokens = 50;
+	pop.most = 8;
+	order = bucket_order(&pop);
+	pop.most = 9;
+	CHECK(bucket_order(&pop) != order);
+	pop.padded = true;
+	pop.multiple = 2;
+	order = bucket_order(&pop);
+	pop.multiple = 4;
+	CHECK(bucket_order(&pop) != order);
 }
 
 /* Every allocation of every sampler fails once: reported, and nothing leaks. */
@@ -664,6 +799,12 @@ static void no_memory(void)
 			} while (ret && nth < 50);
 			CHECK_EQ(ret, 0);
 			CHECK(nth >= 3);
+			if (!ret) { /* with all that it needs */
+				uint64_t all[3];
+
+				CHECK(s->length <= 3);
+				ids(s, 0, 0, s->length, all);
+			}
 			pen__sampler_close(s);
 		}
 	}
@@ -689,6 +830,10 @@ int main(void)
 	drawn_balanced();
 	drawn_edges();
 	refusals();
+	mixes();
+	endless_fetch();
+	drawn_short_window();
+	bucket_orders();
 	no_memory();
 	return test_end();
 }
