@@ -37,6 +37,7 @@ TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 OUT = os.path.join(TOP, "build", "mutants")
 EQUIVALENT = os.path.join(TOP, "tests", "mutants_equivalent")
 COST = os.path.join(OUT, "cost.json")
+KILLED = os.path.join(OUT, "killed.json")   # a later run need not try again
 # Seconds of tests that one mutant may take in a build; further ones are not run.
 MOST_S = 25
 
@@ -176,16 +177,33 @@ class Tree:
         return "penstock_cli", os.path.join(self.build, "src", "cli")
 
     def own(self, test):
-        """What is the test's own, which it is measured again for."""
-        target, folder = self.program(test)
-        if target == test:
-            return os.path.join(folder, "CMakeFiles", test + ".dir",
-                                test + ".c.o")
+        """The source of the test: if it changes, it is measured again."""
+        if self.program(test)[0] == test:
+            return os.path.join(TOP, "tests", test + ".c")
         return next(w for w in self.tests[test][0] if w.startswith(TOP))
 
+    def included(self, test):
+        """Sources of the library that the test includes, with other things
+        in place of what they call."""
+        if self.program(test)[0] != test:
+            return []
+        with open(self.own(test), encoding="utf-8") as f:
+            return re.findall(r'^#include "\.\./(src/[^"]+\.c)"', f.read(),
+                              re.M)
+
+    def compile_test(self, test, path, source, folder):
+        """The object of a test that includes path, with source instead."""
+        at = os.path.join(folder, "tree")
+        for p in (path, "tests/x"):
+            os.makedirs(os.path.dirname(os.path.join(at, p)), exist_ok=True)
+        shutil.copy(source, os.path.join(at, path))
+        copy = shutil.copy(self.own(test), os.path.join(at, "tests"))
+        obj = os.path.join(folder, "test.o")
+        self.compile(f"tests/{test}.c", copy, obj, [])
+        return {f"tests/{test}.c": obj}
+
     def link(self, test, objects, out, extra=()):
-        """objects: {path of the source: object to use}. False: it does not
-        link, because the test includes one of the sources itself."""
+        """objects: {path of the source: object to use}; True if it links."""
         target, folder = self.program(test)
         with open(os.path.join(folder, "CMakeFiles", target + ".dir",
                                "link.txt"), encoding="utf-8") as f:
@@ -315,8 +333,9 @@ def measure(tree, paths, names, say):
         known = read_json(kept)
         if known.get("test") != digest(tree.own(name)):
             known = {"test": digest(tree.own(name)), "files": {}}
-        stale = [p for p in paths
-                 if known["files"].get(p, ["", []])[0] != now[p]]
+        inside = tree.included(name)
+        stale = [p for p in paths if p not in inside and
+                 known["files"].get(p, ["", []])[0] != now[p]]
         if stale:
             say(f"coverage {n + 1}/{len(names)}: {name}")
             with tempfile.TemporaryDirectory(dir=OUT) as run:
@@ -326,8 +345,7 @@ def measure(tree, paths, names, say):
                 start = time.monotonic()
                 if not linked or not tree.run(name, exe, 900,
                                               {"GCOV_PREFIX": run}):
-                    say(f"{name} is not used: it fails without a mutant, "
-                        "or includes a file of the library")
+                    say(f"{name} fails without a mutant: not used")
                     continue
                 cost[name] = time.monotonic() - start
                 lines = gather(run)
@@ -335,7 +353,9 @@ def measure(tree, paths, names, say):
                 known["files"][p] = [now[p], lines.get(p, [])]
             write_json(kept, known)
             write_json(COST, cost)
-        maps[name] = {p: known["files"][p][1] for p in paths}
+        maps[name] = {p: known["files"][p][1] for p in paths
+                      if p not in inside}
+        maps[name].update({p: list(range(10000)) for p in inside})
     return maps, cost
 
 
@@ -355,8 +375,8 @@ def read_equivalent():
 
 
 class Hunt:
-    def __init__(self, paths, tests, say):
-        self.trees = [Tree("dev"), Tree("asan")]
+    def __init__(self, builds, paths, tests, say):
+        self.trees = [Tree(b) for b in builds]
         self.dir = tempfile.mkdtemp(dir=OUT)    # several may run at once
         dev = self.trees[0]
         self.maps, dev.cost = measure(dev, paths, tests, say)
@@ -381,6 +401,11 @@ class Hunt:
             seen.update(m.get(path, []))
         return next((n for n in (line, line - 1, line - 2) if n in seen), line)
 
+    def objects(self, tree, test, path, source, obj):
+        if path in tree.included(test):
+            return tree.compile_test(test, path, source, self.dir)
+        return {path: obj}
+
     def kill(self, tree, path, source, tests):
         """The test that fails, "" if none does, None if the mutant is none;
         and how many were run. The source is written already."""
@@ -398,13 +423,14 @@ class Hunt:
             if spent + tree.cost.get(t, 1) > MOST_S and ran:
                 break
             if t not in tree.sound:
-                linked = tree.link(t, {path: plain}, exe)
+                linked = tree.link(t, self.objects(
+                    tree, t, path, os.path.join(TOP, path), plain), exe)
                 start = time.monotonic()
                 tree.sound[t] = linked and tree.run(t, exe, 900)
                 tree.cost[t] = time.monotonic() - start
             if not tree.sound[t]:
                 continue
-            tree.link(t, {path: obj}, exe)
+            tree.link(t, self.objects(tree, t, path, source, obj), exe)
             ran += 1
             spent += tree.cost[t]
             if not tree.run(t, exe, 30 + 10 * tree.cost[t]):
@@ -451,6 +477,8 @@ def parse():
     a = argparse.ArgumentParser()
     a.add_argument("-n", type=int, default=60, help="number of mutants")
     a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--builds", default="dev,asan",
+                   help="folders in build/: one for coverage, and others")
     a.add_argument("--tests", help="only tests whose name matches")
     a.add_argument("--list", action="store_true",
                    help="print all possible mutants and stop")
@@ -461,7 +489,8 @@ def parse():
 
 def main():
     args = parse()
-    tree = Tree("dev")
+    builds = args.builds.split(",")
+    tree = Tree(builds[0])
     paths = find_sources(tree, args.path)
     above = any(not p.startswith(tuple(
         f"src/{d}/" for d in "base codec format engine store sampler ddict "
@@ -482,7 +511,7 @@ def main():
     def say(text):
         print(text, file=sys.stderr, flush=True)
     random.Random(args.seed).shuffle(everything)
-    hunt = Hunt(paths, tests, say)
+    hunt = Hunt(builds, paths, tests, say)
     killed, survived, equivalent = 0, [], 0
     for p, c in everything:
         if killed + len(survived) == args.n:
@@ -490,9 +519,13 @@ def main():
         if (p, c[1].strip(), c[2].strip()) in known:
             equivalent += 1
             continue
-        result = hunt.try_one(p, c)
+        key = f"{digest(os.path.join(TOP, p))} {c[0]} {c[2].strip()}"
+        done = read_json(KILLED)
+        result = done.get(key) or hunt.try_one(p, c)
         if result == "same":
             continue
+        if result.startswith("killed") and key not in done:
+            write_json(KILLED, {**read_json(KILLED), key: result})
         say(f"{p}:{c[0]}: {c[3]}: {result}")
         if result.startswith("killed"):
             killed += 1
