@@ -83,7 +83,7 @@ static int slow_wait(pthread_cond_t *c, pthread_mutex_t *m)
 #include "engine.h"
 
 static const char *const ways[] = {
-	"threads=2 prefetch=2", "threads=4", "threads=8 prefetch=3",
+	"threads=2 prefetch=2", "threads=4",	      "threads=8 prefetch=3",
 	"threads=5 store=mmap", "threads=3 cache=1M", "threads=8 memory=400M",
 };
 

@@ -5,13 +5,13 @@
  *
  * ring.c is compiled into this program with its mutexes and condition variables
  * replaced by those below. Threads are coroutines, and at every lock, wait and
- * signal this program chooses which one continues, which sleeper a signal wakes,
- * whether a timed wait ends, and whether one sleeper wakes without a signal. It
- * tries all choices, depth first, by running the scenario again from its start;
- * a state seen before (memory of the queue, stacks and places of all threads) is
- * not followed again. Everything the queues share is behind a mutex, so there is
- * nothing between two of these points that another thread could notice;
- * ThreadSanitizer holds that (test_ring, test_ring_delays).
+ * signal this program chooses which one continues, which sleeper a signal
+ * wakes, whether a timed wait ends, and whether one sleeper wakes without a
+ * signal. It tries all choices, depth first, by running the scenario again from
+ * its start; a state seen before (memory of the queue, stacks and places of all
+ * threads) is not followed again. Everything the queues share is behind a
+ * mutex, so there is nothing between two of these points that another thread
+ * could notice; ThreadSanitizer holds that (test_ring, test_ring_delays).
  */
 #include "test.h"
 
@@ -463,8 +463,8 @@ static uint64_t state_hash(bool may_wake)
 {
 	uint64_t h = hash(0xcbf29ce484222325u, &now, sizeof(now));
 
-	h = hash(h, now.ring, sizeof(*now.ring) +
-				      PEN_RING_LANES * slots(running->cap));
+	h = hash(h, now.ring,
+		 sizeof(*now.ring) + PEN_RING_LANES * slots(running->cap));
 	h = hash(h, now.order, sizeof(*now.order) + slots(running->cap));
 	h = hash(h, locked, sizeof(locked));
 	h = hash(h, &may_wake, sizeof(may_wake));
@@ -478,8 +478,7 @@ static uint64_t state_hash(bool may_wake)
 			continue;
 		h = hash(h, t->regs, sizeof(t->regs[0].__jmpbuf));
 		if (t->sp)
-			h = hash(h, t->sp,
-				 (size_t)(t->stack + STACK - t->sp));
+			h = hash(h, t->sp, (size_t)(t->stack + STACK - t->sp));
 	}
 	return h;
 }

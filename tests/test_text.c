@@ -33,12 +33,18 @@ static void check_quote(const char *from, const char *want)
 static void test_plain(void)
 {
 	static const char *const plain[] = {
-		" ", "~", "\xc2\xa0", "\xe2\x80\xa7", "\xe2\x80\xaf",
-		"\xe2\x81\xa5", "\xe2\x81\xaa",
+		" ",
+		"~",
+		"\xc2\xa0",
+		"\xe2\x80\xa7",
+		"\xe2\x80\xaf",
+		"\xe2\x81\xa5",
+		"\xe2\x81\xaa",
 	};
 	static const char *const other[] = {
-		"\x1f", "\x7f", "\xc2\x80", "\xc2\x9f", "\xe2\x80\xa8",
-		"\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9", "\xff",
+		"\x1f",		"\x7f",		"\xc2\x80",
+		"\xc2\x9f",	"\xe2\x80\xa8", "\xe2\x80\xae",
+		"\xe2\x81\xa6", "\xe2\x81\xa9", "\xff",
 	};
 
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
