@@ -10,8 +10,8 @@ CTEST = ctest --output-on-failure --no-tests=error \
 
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
-.PHONY: all setup build demo test check abi format bench python docs dist deb \
-	install clean
+.PHONY: all setup build demo test check mutants abi format bench python docs \
+	dist deb install clean
 
 all: build
 
@@ -38,6 +38,17 @@ check:
 	@scripts/build dev
 	@$(CTEST) --test-dir build/dev -R '^check_'
 	@scripts/tidy
+
+# Do the tests notice when the code is wrong? Changes N places of the files in
+# DIR, one at a time, and lists those that no test noticed; SEED draws others.
+N ?= 60
+DIR ?= src/base
+SEED ?= 1
+mutants:
+	@scripts/setup test
+	@scripts/build dev
+	@scripts/build asan tests_unrepeated
+	@/usr/bin/python3 -B tests/mutants.py -n $(N) --seed $(SEED) $(DIR)
 
 # Regenerates tests/abi.xml, if the SONAME allows it; check_abi compares with it.
 abi:

@@ -58,7 +58,7 @@ static inline int test_end(void)
 	unsigned bad = atomic_load(&test_failures);
 
 	printf("%u checks, %u failed\n", atomic_load(&test_checks), bad);
-	return bad ? 1 : 0;
+	return bad || !atomic_load(&test_checks) ? 1 : 0;
 }
 
 /*

@@ -413,6 +413,7 @@ static void test_damage(struct pen_scratch *s)
 static void test_nomem(struct pen_scratch *s)
 {
 	struct pen_rng r = pen__rng(9, 12);
+	unsigned nfailed = 0;
 
 	for (int kind = COUNTS; kind <= FRACTIONS; kind += FRACTIONS)
 		for (uint64_t i = 1; i < 12; i++) {
@@ -423,10 +424,12 @@ static void test_nomem(struct pen_scratch *s)
 			pen__mem_fail_nth(i, false);
 			pack(&k);
 			pen__mem_fail_nth(0, false);
+			nfailed += k.packed.bad;
 			CHECK(k.packed.bad ||
 			      unpack(&k, k.packed.p, k.nplaces, false, s) == 0);
 			free_chunk(&k);
 		}
+	CHECK(nfailed);
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "make/convert.h"
+#include "make/convert_sums.h"
 #include "make/row_shuffle.h"
 #include "formats.h"
 
@@ -22,6 +23,22 @@ struct row {
 	double score;
 	float pca[2];
 };
+
+/* What a bad copy could have wrong. */
+enum twist {
+	RIGHT,
+	VALUE,
+	PLACE,
+	FEWER,
+	KIND,
+	SCORE,
+	PCA,
+	SWAPPED,
+	NAMES,
+	GENE_NAME,
+	TWISTS
+};
+static enum twist twist;
 
 static void make_row(struct row *r, uint64_t i)
 {
@@ -40,10 +57,30 @@ static void make_row(struct row *r, uint64_t i)
 	}
 }
 
+/* The same, with one thing wrong in row 1500. */
+static void copy_row(struct row *r, uint64_t i)
+{
+	make_row(r, twist == SWAPPED && i / 2 == 750 ? i ^ 1 : i);
+	if (i != 1500)
+		return;
+	r->value[0] += twist == VALUE;
+	r->place[r->n - 1] = twist == PLACE ? GENES - 1 : r->place[r->n - 1];
+	r->n -= twist == FEWER;
+	r->kind = twist == KIND ? (r->kind + 2) % 3 : r->kind;
+	r->score += twist == SCORE;
+	r->pca[1] += twist == PCA;
+}
+
 static const char *const kinds[] = { "a", "b", "c" };
 static const struct pen_cells_column_spec obs[] = {
 	{ .name = "_index", .coded = true, .index = true },
 	{ .name = "kind", .coded = true, .nnames = 3, .names = kinds },
+	{ .name = "score", .dtype = PEN_F64 },
+};
+static const char *const other_kinds[] = { "a", "b", "d" };
+static const struct pen_cells_column_spec other_obs[] = {
+	{ .name = "_index", .coded = true, .index = true },
+	{ .name = "kind", .coded = true, .nnames = 3, .names = other_kinds },
 	{ .name = "score", .dtype = PEN_F64 },
 };
 static const struct pen_cells_dense_spec dense[] = {
@@ -64,7 +101,7 @@ static struct pen_cells_spec make_spec(uint64_t n)
 	struct row r;
 
 	for (uint64_t i = 0; i < n; i++) {
-		make_row(&r, i);
+		copy_row(&r, i);
 		s.nnz += r.n;
 	}
 	return s;
@@ -85,7 +122,7 @@ static int put_row(struct pen_row_shuffle *d, struct pen_cells_writer *w,
 	const struct pen_cells_rows rows = { 1, start, r.place, r.value,
 					     o, m,     NULL };
 
-	make_row(&r, i);
+	copy_row(&r, i);
 	start[1] = r.n;
 	snprintf(name, sizeof(name), "cell%d", (int)i);
 	return w ? pen__cells_writer_rows(w, &rows, err)
@@ -210,10 +247,13 @@ static void write_source(const char *path, uint64_t n)
 	struct pen_err err = { 0 };
 
 	for (unsigned i = 0; i < GENES; i++) {
-		snprintf(text[i], sizeof(text[i]), "g%u", i);
+		snprintf(text[i], sizeof(text[i]), "g%u%s", i,
+			 twist == GENE_NAME && i == 7 ? "x" : "");
 		names[i] = text[i];
 		place[i] = (int32_t)i;
 	}
+	if (twist == NAMES)
+		spec.obs = other_obs;
 	spec.var = &var;
 	spec.nvar = 1;
 	spec.var_values = values;
@@ -285,6 +325,79 @@ static void test_convert(void)
 	}
 }
 
+static bool open_source(struct pen_cellsource *s, const char *path,
+			const struct pen_cellsource *like)
+{
+	struct pen_spec *spec = NULL;
+	struct pen_err err = { 0 };
+	int rc = pen_spec_new(&spec, &err);
+
+	if (!rc)
+		rc = pen_spec_add_path(spec, path, &err);
+	if (!rc)
+		rc = pen_spec_set(spec, "index_cache", "off", &err);
+	if (!rc)
+		rc = pen_spec_set(spec, "format.matrix", "X,obsm/X_pca", &err);
+	if (!rc)
+		rc = pen__cellsource_open(s, spec, like, &err);
+	pen_spec_free(spec);
+	if (!CHECK_EQ(rc, 0))
+		fprintf(stderr, "  %s: %s\n", err.where, err.msg);
+	return !rc;
+}
+
+static void add_up(struct pen_cellsource *s, struct pen_sums *sums)
+{
+	struct pen_cells_rows r;
+	uint64_t at = 0;
+
+	CHECK_EQ(pen__sums_init(sums, s->spec.nrows, NULL), 0);
+	while (pen__cellsource_next(s, &r, NULL) == 0)
+		for (uint64_t i = 0; i < r.n; i++)
+			pen__sums_row(sums, s, &r, i, at++);
+	CHECK_EQ(at, s->spec.nrows);
+}
+
+/* The check after a conversion finds whatever is wrong, and where. */
+static void check_finds(void)
+{
+	char from[160], to[160];
+
+	snprintf(from, sizeof(from), "%s/a.pen", golden_dir);
+	snprintf(to, sizeof(to), "%s/bad.pen", golden_dir);
+	for (twist = RIGHT; twist < TWISTS; twist++) {
+		const bool head = twist == NAMES || twist == GENE_NAME;
+		struct pen_sums a = { 0 }, b = { 0 };
+		struct pen_cellsource x, y;
+		struct pen_err err = { 0 };
+
+		write_source(to, 3000);
+		if (!open_source(&x, from, NULL))
+			continue;
+		if (open_source(&y, to, NULL)) {
+			CHECK_EQ(pen__sources_same(&x, &y, "copy", &err),
+				 head ? PEN_EDATA : 0);
+			CHECK_EQ(err.number, head ? P_COPY_DIFFERS : 0);
+			add_up(&x, &a);
+			add_up(&y, &b);
+			/* rows 1024 to 2047 */
+			if (twist == RIGHT)
+				CHECK_EQ(pen__sums_differ(&a, &b), -1);
+			else if (!head)
+				CHECK_EQ(pen__sums_differ(&a, &b), 1);
+			b.n--; /* the copy ends early */
+			CHECK(pen__sums_differ(&a, &b) >= 0);
+			b.n++;
+			pen__sums_fini(&a);
+			pen__sums_fini(&b);
+			pen__cellsource_close(&y);
+		}
+		pen__cellsource_close(&x);
+		CHECK_EQ(unlink(to), 0);
+	}
+	twist = RIGHT;
+}
+
 /* Aborted in any phase: no file remains. */
 static void test_ended(void)
 {
@@ -342,6 +455,7 @@ int main(void)
 	test_shuffle_refuses();
 	test_shuffle_nomem();
 	test_convert();
+	check_finds();
 	test_ended();
 	test_nomem();
 	return test_end();

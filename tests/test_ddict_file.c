@@ -175,6 +175,52 @@ static void damaged(void)
 	pen__free(p);
 }
 
+/* The checksum of version 1 of the file, in other words than the library's: a
+ * file that an earlier release saved must open. */
+static uint64_t sum_of_version_1(const uint8_t *p, size_t n)
+{
+	uint64_t lane[2] = { 1, 2 }, word, z;
+
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t *x = &lane[i / 8 % 2];
+
+		memcpy(&word, p + i, 8);
+		*x ^= word;
+		*x = (*x * 536870912u) | (*x / 34359738368u);
+		*x *= 11507291218515648293u;
+	}
+	z = lane[1] + 11400714819323198485u;
+	for (int turn = 0; turn < 2; turn++) {
+		z = (z ^ z >> 30) * 13787848793156543929u;
+		z = (z ^ z >> 27) * 10723151780598845931u;
+		z ^= z >> 31;
+		z ^= turn ? 0 : lane[0];
+	}
+	return z;
+}
+
+static void same_format(void)
+{
+	struct pen_ddict *d = open_sized("memory=8MiB");
+	uint8_t *p, head[96] = { 0 };
+	uint64_t at, sum;
+	size_t n;
+
+	fill(d);
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME, NULL), 0);
+	pen_ddict_close(d);
+	p = slurp(&n);
+	CHECK(!memcmp(p, "PENSHARD\1\0\0\0\0\20\0\0", 16));
+	memcpy(head, p, 88);
+	memcpy(&sum, p + 88, 8);
+	CHECK_EQ(sum_of_version_1(head, sizeof(head)), sum);
+	memcpy(&at, p + 64, 8);
+	memcpy(&sum, p + 80, 8);
+	if (CHECK(at <= n && (n - at) % 16 == 0))
+		CHECK_EQ(sum_of_version_1(p + at, n - at), sum);
+	pen__free(p);
+}
+
 /* A changed key is not found at its place in the index. */
 static void damaged_key(void)
 {
@@ -315,6 +361,7 @@ int main(void)
 	round_trip();
 	empty();
 	damaged();
+	same_format();
 	damaged_key();
 	cut_short();
 	left_over();

@@ -71,6 +71,28 @@ static void epochs_come_round(void)
 	CHECK_EQ(wrong, 0);
 }
 
+/* What the head counts is what the index has. */
+static void check_counts(struct pen_seg *s)
+{
+	const struct pen_seg_table *t = pen__table_of(s);
+	uint64_t nkeys = 0, ngone = 0, values = 0, live = 0;
+
+	for (uint64_t i = 0; i < t->nbuckets * PEN_BUCKET; i++) {
+		const uint64_t slot = atomic_load(&t->slot[i]);
+		const struct pen_seg_rec *r = pen__slot_rec(s, slot);
+
+		ngone += slot == PEN_SLOT_GONE;
+		nkeys += r != NULL;
+		values += r ? pen__rec_value(r).len : 0;
+		live += r ? pen__rec_size(r) : 0;
+	}
+	CHECK_EQ(atomic_load(&s->head->nkeys), nkeys);
+	CHECK_EQ(atomic_load(&s->head->ngone), ngone);
+	CHECK_EQ(atomic_load(&s->head->value_bytes), values);
+	CHECK_EQ(atomic_load(&s->head->live_bytes),
+		 live + pen__table_bytes(t->nbuckets));
+}
+
 /* Takes the lock, corrupts what a dying writer may corrupt, and dies. */
 static void die_inside(struct pen_seg *s)
 {
@@ -111,6 +133,7 @@ static void writer_dies(void)
 	CHECK_EQ(wrong, 0);
 	pen__shard_stats(s, &st);
 	CHECK_EQ(st.nkeys, 300);
+	check_counts(s);
 	CHECK_EQ(st.nprocesses, 1);
 	pen__seg_close(s);
 }
@@ -133,6 +156,15 @@ static void come_and_go(void)
 	}
 	CHECK_EQ(atomic_load(&s->head->nkeys), 400);
 	CHECK(pen__table_of(s)->nbuckets <= 2 * buckets);
+	check_counts(s);
+	/* one mark, taken back by the next that comes to its place */
+	for (uint64_t i = 29600; i < 29700; i++) {
+		wrong += put(s, i, 1); /* replaced: no mark */
+		wrong += pen__shard_pop(s, num(i), &v, NULL) != 0;
+		check_counts(s);
+		wrong += put(s, i, 0);
+		check_counts(s);
+	}
 	for (uint64_t i = 30000 - 400; i < 30000; i++)
 		wrong += !is(s, i, 0);
 	CHECK_EQ(wrong, 0);

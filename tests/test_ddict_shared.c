@@ -4,10 +4,13 @@
  * of the memory, and nothing left behind at the end.
  */
 #include "ddict.h"
+#include "ddict/seg.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <stddef.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -353,6 +356,101 @@ static void race(void)
 	pen_ddict_close(d);
 }
 
+/* The address of the first process that has the dictionary of user 0. */
+static socklen_t name_of_root(struct sockaddr_un *a, int at)
+{
+	int n;
+
+	memset(a, 0, sizeof(*a));
+	a->sun_family = AF_UNIX;
+	n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1,
+		     "penstock.%s.0.%d", setting + 5, at);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)n);
+}
+
+/* As a process that has the dictionary would, but for anyone. */
+static void hand_out(int sock, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} u = { .buf = { 0 } };
+	struct iovec iov = { (char[]){ 'd' }, 1 };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = u.buf,
+			    .msg_controllen = sizeof(u.buf) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	(void)!sendmsg(sock, &m, MSG_NOSIGNAL);
+}
+
+/* Another user takes the name, with a dictionary of its own behind it. */
+static void squatter(int arg)
+{
+	struct sockaddr_un a;
+	const socklen_t n = name_of_root(&a, 0);
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct pen_seg *seg;
+
+	(void)arg;
+	if (setresuid(65534, 65534, 65534) || bind(s, (void *)&a, n) ||
+	    listen(s, 64) || pen__seg_create(&seg, 2 << 20, NULL))
+		_exit(2);
+	tell();
+	for (;;) {
+		const int c = accept(s, NULL, NULL);
+
+		hand_out(c, seg->fd);
+		close(c);
+	}
+}
+
+/* Another user asks for the dictionary. Exits with the bytes it got. */
+static void asker(int arg)
+{
+	struct sockaddr_un a;
+	const socklen_t n = name_of_root(&a, 0);
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+	char byte;
+
+	(void)arg;
+	if (setresuid(65534, 65534, 65534) || connect(s, (void *)&a, n))
+		_exit(2);
+	_exit(recv(s, &byte, 1, 0) == 1);
+}
+
+/* Names are their owner's: what another user hands out is not taken, and
+ * nothing is handed to another user. */
+static void other_user(void)
+{
+	const char *const set[] = { setting, "create=false" };
+	struct pen_ddict *d;
+	struct pen_err err = { 0 };
+	pid_t pid;
+
+	if (geteuid() != 0)
+		return; /* only root can be two users */
+	d = attach();
+	CHECK_EQ(reap(child(asker, 0)), 0);
+	pen_ddict_close(d);
+	pid = child(squatter, 0);
+	await();
+	d = NULL;
+	CHECK_EQ(pen_ddict_open(&d, NULL, set, 2, &err), PEN_ENOTFOUND);
+	CHECK(!d);
+	kill(pid, SIGKILL);
+	CHECK_EQ(reap(pid), SIGKILL);
+	d = attach();
+	CHECK_EQ(length(d), 0);
+	pen_ddict_close(d);
+}
+
 int main(void)
 {
 	if (!CAN_FORK)
@@ -366,5 +464,6 @@ int main(void)
 	killed_reader();
 	creator_goes();
 	forked();
+	other_user();
 	return test_end();
 }

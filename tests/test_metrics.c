@@ -287,16 +287,18 @@ static void no_memory(struct pen_comm *comm)
 	struct pen_record r;
 	struct pen_err err;
 	int rc = PEN_ENOMEM;
+	uint64_t nth;
 
 	record_make(&r, &config, comm);
 	CHECK(fill(&r));
-	for (uint64_t nth = 1; rc && nth < 100; nth++) {
+	for (nth = 1; rc && nth < 100; nth++) {
 		pen__mem_fail_nth(nth, false);
 		rc = pen__figures(&f, &r, &err);
 		pen__mem_fail_nth(0, false);
 		CHECK(!rc || (rc == PEN_ENOMEM && err.code == rc && !f.au));
 	}
 	CHECK_EQ(rc, 0);
+	CHECK(nth > 2); /* at least one did fail */
 	pen__figures_fini(&f);
 	pen__record_fini(&r);
 }
@@ -334,6 +336,7 @@ static void rank_fails(void *arg, unsigned i)
 		ranks_meet(comm);
 	}
 	CHECK(failed == 0);
+	CHECK(nth > 1);
 	pen__record_fini(&r);
 }
 

@@ -256,6 +256,16 @@ static void test_finished(void)
 
 	CHECK_EQ(eng_run(l, 2, NULL, NULL), PEN_END);
 	pen_loader_state(l, &st);
+	CHECK_EQ(st.epoch, 2);
+	CHECK_EQ(st.position, 0);
+	/* however often the end is asked for, it stays where it is */
+	for (int i = 0; i < 3; i++) {
+		struct pen_state later;
+
+		CHECK_EQ(pen_loader_next(l, &b, NULL), PEN_END);
+		pen_loader_state(l, &later);
+		CHECK(later.epoch == st.epoch && later.position == st.position);
+	}
 	for (int i = 0; i < 3; i++) {
 		CHECK_EQ(pen_loader_restore(l, &st, NULL), 0);
 		CHECK_EQ(pen_loader_next(l, &b, NULL), PEN_END);

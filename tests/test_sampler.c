@@ -1,32 +1,10 @@
 /* Orders are exact, repeatable, and as random as documented. */
-#include "test.h"
+#include "sampler.h"
 
 #include <math.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "sampler/sampler.h"
-
-#define MAX_N 6000
-
-static struct pen_sampler *open_ok(const char *name,
-				   const struct pen_population *pop,
-				   uint64_t seed, const struct pen_opts_kv *kv,
-				   size_t nkv)
-{
-	struct pen_sampler *s = NULL;
-	struct pen_err e = { 0 };
-
-	if (!CHECK(pen__sampler_open(&s, name, pop, seed, kv, nkv, &e) == 0))
-		fprintf(stderr, "%s: %s: %s\n", name, e.where, e.msg);
-	return s;
-}
-
-static void ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
-		uint64_t *out)
-{
-	CHECK_EQ(s->ops->ids(s, epoch, pos, n, out, NULL), 0);
-}
 
 /* Is v[0..n) every element of [0, n) once? */
 static bool is_permutation(const uint64_t *v, uint64_t n)
@@ -472,6 +450,12 @@ static void drawn_edges(void)
 			CHECK(v[i] == 3 || v[i] == 1);
 	}
 	pen__sampler_close(s);
+	pop.weights = (const double[]){ 2, 0, 0, 0, 0 }; /* the first only */
+	s = open_ok("weighted", &pop, 1, kv, 1);
+	ids(s, 0, 0, 5, v);
+	for (unsigned i = 0; i < 5; i++)
+		CHECK_EQ(v[i], 0);
+	pen__sampler_close(s);
 	CHECK_EQ(pen__sampler_open(&s, "weighted", &pop, 1, kv, 2, &e),
 		 PEN_EINVAL);
 	CHECK_STR(e.where, "sampler.chunk");
@@ -580,6 +564,9 @@ static void bucket_ends(struct pen_sampler *s, const uint32_t *len)
 			longest = len[a[i]] > longest ? len[a[i]] : longest;
 			sum += len[a[i]];
 		}
+		if (p->padded && p->multiple)
+			longest = (longest + p->multiple - 1) / p->multiple *
+				  p->multiple;
 		if (p->padded)
 			sum = longest * (end - pos);
 		CHECK(sum <= p->tokens || end == pos + 1);
@@ -617,6 +604,7 @@ static void bucket(void)
 			pop.tokens = 5000;
 			pop.most = 64;
 			pop.padded = batch % 2;
+			pop.multiple = n % 3 ? 64 : 0;
 			s = open_ok("bucket", &pop, n, kv, batch % 3);
 			if (n > 1000)
 				bucket_ends(s, len);
@@ -664,6 +652,12 @@ static void no_memory(void)
 			} while (ret && nth < 50);
 			CHECK_EQ(ret, 0);
 			CHECK(nth >= 3);
+			if (!ret) { /* with all that it needs */
+				uint64_t all[3];
+
+				CHECK(s->length <= 3);
+				ids(s, 0, 0, s->length, all);
+			}
 			pen__sampler_close(s);
 		}
 	}

@@ -28,6 +28,31 @@ static void check_quote(const char *from, const char *want)
 	}
 }
 
+/* The first and the last character of each range that is not plain, and their
+ * neighbours. */
+static void test_plain(void)
+{
+	static const char *const plain[] = {
+		" ",
+		"~",
+		"\xc2\xa0",
+		"\xe2\x80\xa7",
+		"\xe2\x80\xaf",
+		"\xe2\x81\xa5",
+		"\xe2\x81\xaa",
+	};
+	static const char *const other[] = {
+		"\x1f",		"\x7f",		"\xc2\x80",
+		"\xc2\x9f",	"\xe2\x80\xa8", "\xe2\x80\xae",
+		"\xe2\x81\xa6", "\xe2\x81\xa9", "\xff",
+	};
+
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+		CHECK_EQ(pen__plain_len(plain[i]), strlen(plain[i]));
+	for (size_t i = 0; i < sizeof(other) / sizeof(*other); i++)
+		CHECK_EQ(pen__plain_len(other[i]), 0);
+}
+
 static void test_quote(void)
 {
 	check_quote("", "");
@@ -162,6 +187,7 @@ static void test_err(void)
 
 int main(void)
 {
+	test_plain();
 	test_quote();
 	test_too_long();
 	test_utf8();

@@ -56,6 +56,21 @@ static void talk_all(void *arg, unsigned i)
 	CHECK_EQ(atomic_load(&s->served), atomic_load(&s->sent));
 }
 
+/* An unknown transport: every rank gets the error, and no wire. */
+static void no_such(void *arg, unsigned i)
+{
+	struct world *w = arg;
+	struct side *s = &w->sides[i];
+	struct pen_wire_server server = { s, serve, sent };
+	struct pen_err e = { 0 };
+
+	s->wire = (void *)w;
+	CHECK(pen__wire_open(&s->wire, &w->ranks.comm[i], "smoke", &server,
+			     &e) < 0);
+	CHECK(s->wire == NULL);
+	CHECK(e.code < 0);
+}
+
 static void ranks_talk(int n, int per_node, const char *transport,
 		       void (*talk)(void *, unsigned))
 {
@@ -245,5 +260,6 @@ int main(void)
 	ranks_talk(3, 1, "mpi", talk_all);
 	ranks_talk(2, 1, NULL, talk_all);
 	ranks_talk(2, 1, "mpi", be_cut);
+	ranks_talk(2, 1, NULL, no_such);
 	return test_end();
 }

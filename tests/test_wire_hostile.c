@@ -6,6 +6,7 @@
 #include "ranks.h"
 #include "wire.h"
 
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -64,6 +65,109 @@ static int gather_and_knock(struct pen_comm *c, const void *mine, size_t n,
 		knock(&card, &h, sizeof(h));
 	}
 	return ranks_gather(c, mine, n, all, len, err);
+}
+
+/* --- addresses --- */
+
+struct door {
+	int fd, from; /* who it says it is */
+	struct pen_cookie cookie;
+	bool welcome; /* the caller's hello was right */
+};
+
+/* Takes one connection, and answers as a rank would. */
+static void answer_one(void *arg, unsigned i)
+{
+	struct door *d = arg;
+	struct pen_hello got, want, mine;
+	struct pollfd p = { .fd = d->fd, .events = POLLIN };
+	int fd;
+
+	(void)i;
+	poll(&p, 1, -1);
+	fd = accept(d->fd, NULL, NULL);
+	pen__hello_init(&want, 0, 5, d->cookie.call);
+	d->welcome = recv(fd, &got, sizeof(got), MSG_WAITALL) == sizeof(got) &&
+		     !pen__hello_check(&got, &want);
+	pen__hello_init(&mine, d->from, 3, d->cookie.answer);
+	CHECK(send(fd, &mine, sizeof(mine), MSG_NOSIGNAL) == sizeof(mine));
+	(void)!recv(fd, &got, 1, 0); /* until the other side closes */
+	close(fd);
+}
+
+/* Rank 3 connects to what says it is `from`; 0 or the error. */
+static int connect_to(const struct pen_card *to, int door, int from,
+		      bool same_answer)
+{
+	struct door d = { .fd = door, .from = from };
+	struct pen_card mine = { .node = to->node };
+	struct pen_cookie cookie = { "call", "answer" };
+	struct pen_team *team;
+	struct pen_hello h;
+	struct pen_err e = { 0 };
+	int fd = -1, rc;
+
+	d.cookie = cookie;
+	d.cookie.answer[15] ^= !same_answer; /* the last byte counts, too */
+	CHECK_EQ(pen__team_start(&team, 1, "door", answer_one, &d, &e), 0);
+	pen__hello_init(&h, 3, 5, cookie.call);
+	rc = pen__card_connect(&mine, to, &h, &cookie, &fd, &e);
+	CHECK_EQ(rc == 0, fd >= 0);
+	if (fd >= 0)
+		close(fd);
+	pen__team_join(team);
+	CHECK(d.welcome);
+	return rc;
+}
+
+/* Each family of addresses leads to the rank, and only the rank that was asked
+ * for is taken, with the secret of the job. */
+static void families(void)
+{
+	struct pen_card all = { 0 };
+	struct pen_err e = { 0 };
+	int fds[2], nloops = 0;
+
+	if (!CHECK_EQ(pen__card_listen(&all, fds, &e), 0))
+		return;
+	CHECK(all.port && all.naddrs > 0);
+	for (int i = 0; i < all.naddrs; i++) {
+		struct pen_card to = all;
+
+		if (!all.addrs[i].loopback)
+			continue;
+		nloops++;
+		CHECK(all.addrs[i].family == AF_INET
+			      ? all.addrs[i].prefix == 8
+			      : all.addrs[i].prefix == 128);
+		to.addrs[0] = all.addrs[i];
+		to.naddrs = 1;
+		to.unix_n = 0;
+		CHECK_EQ(connect_to(&to, fds[0], 5, true), 0);
+		CHECK_EQ(connect_to(&to, fds[0], 4, true), PEN_EIO);
+		CHECK_EQ(connect_to(&to, fds[0], 5, false), PEN_EIO);
+	}
+	CHECK(nloops > 0);
+	close(fds[0]);
+	if (fds[1] >= 0)
+		close(fds[1]);
+}
+
+/* Every byte of a hello counts. */
+static void hellos(void)
+{
+	static const unsigned char cookie[16] = "0123456789abcde";
+	struct pen_hello a, b;
+
+	pen__hello_init(&a, 1, 2, cookie);
+	for (size_t i = 0; i < sizeof(a); i++) {
+		const bool from = i >= offsetof(struct pen_hello, from) &&
+				  i < offsetof(struct pen_hello, to);
+
+		b = a;
+		((unsigned char *)&b)[i] ^= 1;
+		CHECK_EQ(pen__hello_check(&b, &a), from ? 0 : PEN_EDATA);
+	}
 }
 
 static void talk(void *arg, unsigned i)
@@ -417,5 +521,7 @@ int main(void)
 	run_world(w, large_and_small);
 	free(w);
 	free(pool);
+	hellos();
+	families();
 	return test_end();
 }

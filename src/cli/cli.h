@@ -193,6 +193,15 @@ struct pen_spec;
 /* Handles the settings and paths of commands that read data. Exit code or -1.
  */
 int spec_arg(struct pen_spec *, const struct args *, int kind);
+/* --sandbox: from now on this process reads only the files that the arguments
+ * name, and writes none. Call it before the data is opened. */
+#define SANDBOX_FLAG                                                           \
+	{                                                                      \
+		"--sandbox", NULL,                                             \
+			"read only the files named here; no network, no "      \
+			"writes"                                               \
+	}
+int sandbox_enter(struct pen_spec *, int argc, char **argv, struct pen_err *);
 struct pen_settings;
 /* The same for commands that take a workload: its *name, settings, --lenient
  * and --config-dir. Exit code or -1. */

@@ -8,6 +8,7 @@
 
 static const struct flag flags[] = {
 	{ "--json", NULL, "print the result as JSON" },
+	SANDBOX_FLAG,
 	{ NULL, NULL, NULL },
 };
 
@@ -220,6 +221,7 @@ static int run_inspect(int argc, char **argv)
 	struct pen_dataset *ds = NULL;
 	struct view v = { 0 };
 	struct pen_spec *spec;
+	bool sandbox = false;
 	int kind, rc = -1;
 
 	if (pen_spec_new(&spec, &err))
@@ -228,12 +230,15 @@ static int run_inspect(int argc, char **argv)
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
 		if (kind == ARG_BAD)
 			rc = EXIT_USAGE;
+		else if (kind == ARG_FLAG && !strcmp(a.key, "--sandbox"))
+			sandbox = true;
 		else if (kind == ARG_FLAG)
 			v.json = &j;
 		else
 			rc = spec_arg(spec, &a, kind);
 	}
-	if (rc < 0 && pen_spec_check(spec, &err))
+	if (rc < 0 && (pen_spec_check(spec, &err) ||
+		       (sandbox && sandbox_enter(spec, argc, argv, &err))))
 		rc = complain(&err);
 	if (rc < 0 && pen_dataset_open(&ds, spec, &err)) {
 		rc = complain(&err);
@@ -265,7 +270,7 @@ static const char *const examples[] = {
 
 const struct command pen__cmd_inspect = {
 	.name = "inspect",
-	.args = "PATH... [key=value ...] [--json]",
+	.args = "PATH... [key=value ...] [--json] [--sandbox]",
 	.summary = "describe a data set: samples, fields, layout",
 	.about = "Opens a data set without loading it and prints its format, "
 		 "samples, fields, shapes, types, sizes and compression, and "

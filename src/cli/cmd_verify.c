@@ -8,6 +8,7 @@
 
 static const struct flag flags[] = {
 	{ "--json", NULL, "print the result as JSON" },
+	SANDBOX_FLAG,
 	{ NULL, NULL, NULL },
 };
 
@@ -178,7 +179,7 @@ static int run_verify(int argc, char **argv)
 	struct pen_err err = { 0 };
 	struct found v = { 0 };
 	struct pen_spec *spec;
-	bool json = false;
+	bool json = false, sandbox = false;
 	int kind, rc = -1;
 
 	if (pen_spec_new(&spec, &err))
@@ -187,6 +188,8 @@ static int run_verify(int argc, char **argv)
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
 		if (kind == ARG_BAD)
 			rc = EXIT_USAGE;
+		else if (kind == ARG_FLAG && !strcmp(a.key, "--sandbox"))
+			sandbox = true;
 		else if (kind == ARG_FLAG)
 			json = true;
 		else
@@ -194,6 +197,7 @@ static int run_verify(int argc, char **argv)
 	}
 	if (rc < 0 &&
 	    (pen_spec_check(spec, &err) || force_settings(spec, &err) ||
+	     (sandbox && sandbox_enter(spec, argc, argv, &err)) ||
 	     pen_loader_open(&v.l, spec, &err) || read_all(&v, &err)))
 		rc = complain(&err);
 	if (rc < 0 || (err.code == PEN_ECLOSED && interrupted())) {
@@ -214,7 +218,7 @@ static const char *const examples[] = {
 
 const struct command pen__cmd_verify = {
 	.name = "verify",
-	.args = "PATH... [key=value ...] [--json]",
+	.args = "PATH... [key=value ...] [--json] [--sandbox]",
 	.summary = "read and check everything, and name each bad sample",
 	.about = "Reads all samples once, checks all lengths, shapes and "
 		 "checksums, and names each bad file and sample. Continues "
