@@ -85,9 +85,8 @@ static bool of_cells(const char *key)
 static bool of_reading(const char *key)
 {
 	static const char *const names[] = {
-		"format",	"index_cache", "mlock",	    "open_files",
-		"prefetch",	"queue_depth", "read_size", "store",
-		"threads",
+		"format",      "index_cache", "mlock", "open_files", "prefetch",
+		"queue_depth", "read_size",   "store", "threads",
 	};
 
 	if (strncmp(key, "format.", 7) == 0 || strncmp(key, "store.", 6) == 0)

@@ -259,8 +259,7 @@ static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 				 ops->name);
 	/* a format that can skip fields is told which ones are needed */
 	if (s->fields && pen__opt_find(ops->opts, "fields") &&
-	    !ops->all_fields &&
-	    !pen__pairs_get(&s->for_format, "fields"))
+	    !ops->all_fields && !pen__pairs_get(&s->for_format, "fields"))
 		rc = pen__fields_of_format(s, &fields, err);
 	if (fields) {
 		rc = pen_spec_set(s, "format.fields", fields, err);
