@@ -379,11 +379,11 @@ static int index_as(struct pen_dataset *ds, const struct pen_format_ops *ops,
 	int rc = open_format(ds, ops, err);
 
 	ds->ix.stop = ds->spec->stop;
+	ds->ix.keep_bad = ds->spec->on_error != PEN_ON_FAIL;
 	if (rc)
 		return rc;
 	return pen__index_build(&ds->ix, &ds->objs, ds->store, ds->format,
-				ds->spec->on_error != PEN_ON_FAIL, threads,
-				err);
+				threads, err);
 }
 
 /* The files of a folder, seen together, can turn out to be of another

@@ -158,7 +158,7 @@ static int has_unread(const struct pen_dataset *ds, struct pen_err *err)
 	rc = pen__format_open(&f, pen__decoded_under(ds->format)->ops, kv,
 			      given->n + 1, NULL);
 	if (!rc)
-		rc = pen__index_build(&ix, &some, ds->store, f, false, 1, NULL);
+		rc = pen__index_build(&ix, &some, ds->store, f, 1, NULL);
 	if (!rc)
 		rc = f->ops->bind(f, &ix.pub, NULL);
 	pen__format_close(f);
