@@ -239,7 +239,7 @@ static inline int write_cells(const struct cells *c, const char *path,
 	snprintf(text, sizeof(text), "%s", settings);
 	n = split(text, kv, 8);
 	rc = pen__cells_writer_open(&w, pen__cells_writer_for(path), path,
-				    &c->spec, kv, n, err);
+				    &c->spec, (struct pen_opts){ kv, n }, err);
 	for (uint64_t i = 0; !rc && i < c->spec.nrows; i += step) {
 		some_fill(c, s, i,
 			  i + step < c->spec.nrows ? step : c->spec.nrows - i);

@@ -491,6 +491,10 @@ static void test_sinks(const struct variant *v)
 	struct rig r;
 
 	CHECK_EQ(rig_list(&r, v, "d", &err), 0);
+	if (!r.st->ops->sink_open) {
+		rig_close(&r);
+		return; /* read-only */
+	}
 	CHECK_EQ(write_pieces(r.st, "w/x/1.bin", true, &err), 0);
 	CHECK_EQ(write_pieces(r.st, "w/x/1.bin", true, &err), 0); /* again */
 	CHECK_EQ(write_pieces(r.st, "w/x/2.bin", false, &err), 0);
@@ -528,7 +532,7 @@ static void whole_life(const struct variant *v)
 	if (!rc) {
 		rc = pen__queue_read(r.q, (uint32_t)r.set.nobj - 1, 5,
 				     (char[8]){ 0 }, 8, &err);
-		if (!rc)
+		if (!rc && r.st->ops->sink_open)
 			rc = write_pieces(r.st, "w/1.bin", true, &err);
 		rig_close(&r);
 	}

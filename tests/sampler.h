@@ -14,7 +14,8 @@ open_ok(const char *name, const struct pen_population *pop, uint64_t seed,
 	struct pen_sampler *s = NULL;
 	struct pen_err e = { 0 };
 
-	if (!CHECK(pen__sampler_open(&s, name, pop, seed, kv, nkv, &e) == 0))
+	if (!CHECK(pen__sampler_open(&s, name, pop, seed,
+				     (struct pen_opts){ kv, nkv }, &e) == 0))
 		fprintf(stderr, "%s: %s: %s\n", name, e.where, e.msg);
 	return s;
 }

@@ -185,7 +185,8 @@ static void test_removed(const char *name)
 		cells_init(&c, 40, 30, true);
 		some_fill(&c, s, 0, 17);
 		if (pen__cells_writer_open(&w, pen__cells_writer_for(path),
-					   path, &c.spec, &kv, 1, &err) ||
+					   path, &c.spec,
+					   (struct pen_opts){ &kv, 1 }, &err) ||
 		    pen__cells_writer_rows(w, &s->r, &err))
 			_exit(1);
 		take_all_memory();

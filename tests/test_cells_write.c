@@ -370,8 +370,9 @@ static void test_rows(const char *name)
 	cells_init(&c, 40, 30, true);
 	snprintf(path, sizeof(path), "%s/%s", golden_dir, name);
 	for (int wrong = 0; wrong < 6; wrong++) {
-		CHECK_EQ(pen__cells_writer_open(&w, pen__cells_writer_for(path),
-						path, &c.spec, NULL, 0, &err),
+		CHECK_EQ(pen__cells_writer_open(
+				 &w, pen__cells_writer_for(path), path, &c.spec,
+				 (struct pen_opts){ NULL, 0 }, &err),
 			 0);
 		some_fill(&c, s, 0, wrong == 0 ? 41 : wrong == 1 ? 39 : 40);
 		if (wrong == 2)

@@ -257,8 +257,9 @@ static void write_source(const char *path, uint64_t n)
 	spec.var = &var;
 	spec.nvar = 1;
 	spec.var_values = values;
-	if (!CHECK_EQ(pen__cells_writer_open(&w, pen__cells_writer_for(path),
-					     path, &spec, NULL, 0, &err),
+	if (!CHECK_EQ(pen__cells_writer_open(
+			      &w, pen__cells_writer_for(path), path, &spec,
+			      (struct pen_opts){ NULL, 0 }, &err),
 		      0))
 		return;
 	for (uint64_t i = 0; i < n; i++)

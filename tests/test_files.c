@@ -492,6 +492,22 @@ static void test_pick(void)
 	CHECK_STR(pen__store_pick(&set, false, true, 1024, 1).name, "posix");
 }
 
+/* A store without sinks says so. */
+static void test_read_only(void)
+{
+	struct pen_store *st = open_posix();
+	struct pen_store_ops ops = *st->ops;
+	struct pen_err err = { 0 };
+	struct pen_sink *s;
+
+	ops.sink_open = NULL;
+	st->ops = &ops;
+	CHECK_EQ(pen__sink_open(&s, st, "new/file", &err), PEN_ENOTSUP);
+	CHECK(strstr(err.msg, "cannot be written to") != NULL);
+	CHECK(access("new", F_OK) != 0);
+	pen__store_close(st);
+}
+
 int main(void)
 {
 	snprintf(root, sizeof(root), "test_files.XXXXXX");
@@ -505,6 +521,7 @@ int main(void)
 	test_open_files();
 	test_sink_errors();
 	test_sink_patch();
+	test_read_only();
 	test_unknown();
 	test_pick();
 	test_ram_put();

@@ -58,7 +58,7 @@ int main(void)
 	if (!pen__format_find("jpeg"))
 		TEST_SKIP("built without libturbojpeg");
 	formats_make("jpeg", "numpy, PIL");
-	formats_check(8);
+	formats_check(9);
 	formats_refuse(7);
 	test_damage();
 	test_write();

@@ -249,8 +249,9 @@ static int write_cells(const struct cells *c, const char *path, uint64_t step,
 	const struct pen_cells_writer_ops *ops = pen__cells_writer_for(path);
 	const bool packed = strcmp(ops->name, "packed") == 0;
 	struct pen_cells_writer *w;
-	int rc = pen__cells_writer_open(&w, ops, path, &c->spec, kv,
-					packed ? 2 : 0, err);
+	int rc = pen__cells_writer_open(&w, ops, path, &c->spec,
+					(struct pen_opts){ kv, packed ? 2 : 0 },
+					err);
 
 	for (uint64_t i = 0; rc >= 0 && i < c->k->nrows; i += step)
 		rc = put_rows(c, w, i,

@@ -14,7 +14,8 @@ static struct pen_sampler *open_one(const char *name, uint64_t n,
 	struct pen_sampler *s = NULL;
 	struct pen_err err = { 0 };
 
-	if (!CHECK(!pen__sampler_open(&s, name, &pop, 3, kv, nkv, &err))) {
+	if (!CHECK(!pen__sampler_open(&s, name, &pop, 3,
+				      (struct pen_opts){ kv, nkv }, &err))) {
 		fprintf(stderr, "%s: %s\n", err.where, err.msg);
 		exit(1);
 	}
@@ -114,7 +115,9 @@ static void whole_chunks(const uint64_t *ids)
 	const struct pen_population pop = { .n = N };
 	struct pen_sampler *s;
 
-	CHECK_EQ(pen__sampler_open(&s, "block", &pop, 9, kv, 2, NULL), 0);
+	CHECK_EQ(pen__sampler_open(&s, "block", &pop, 9,
+				   (struct pen_opts){ kv, 2 }, NULL),
+		 0);
 	while (at < N) {
 		const uint64_t end = s->ops->window_end(s, 0, at);
 		unsigned used[N / CHUNK + 1] = { 0 };

@@ -274,7 +274,8 @@ static int run(const struct order *o, struct pen_quality_result *r,
 	struct pen_quality *q;
 	int rc;
 
-	if (!CHECK(!pen__sampler_open(&s, o->sampler, &pop, 5, o->kv, o->nkv,
+	if (!CHECK(!pen__sampler_open(&s, o->sampler, &pop, 5,
+				      (struct pen_opts){ o->kv, o->nkv },
 				      NULL)))
 		exit(1);
 	set.chunk = s->chunk ? s->chunk : 1;

@@ -456,11 +456,13 @@ static void drawn_edges(void)
 	for (unsigned i = 0; i < 5; i++)
 		CHECK_EQ(v[i], 0);
 	pen__sampler_close(s);
-	CHECK_EQ(pen__sampler_open(&s, "weighted", &pop, 1, kv, 2, &e),
+	CHECK_EQ(pen__sampler_open(&s, "weighted", &pop, 1,
+				   (struct pen_opts){ kv, 2 }, &e),
 		 PEN_EINVAL);
 	CHECK_STR(e.where, "sampler.chunk");
 	pop = (struct pen_population){ .n = 2, .labels = none };
-	CHECK_EQ(pen__sampler_open(&s, "balanced", &pop, 1, NULL, 0, &e),
+	CHECK_EQ(pen__sampler_open(&s, "balanced", &pop, 1,
+				   (struct pen_opts){ NULL, 0 }, &e),
 		 PEN_EINVAL);
 	CHECK_STR(e.where, "labels");
 }
@@ -472,12 +474,14 @@ static void refused(const char *name, const struct pen_population *pop,
 	struct pen_sampler *s;
 	struct pen_err e = { 0 };
 
-	CHECK_EQ(pen__sampler_open(&s, name, pop, 1, &kv, key ? 1 : 0, &e),
+	CHECK_EQ(pen__sampler_open(&s, name, pop, 1,
+				   (struct pen_opts){ &kv, key ? 1 : 0 }, &e),
 		 PEN_EINVAL);
 	CHECK(s == NULL);
 	if (!CHECK(strstr(e.msg, says) != NULL))
 		fprintf(stderr, "%s: %s\n", e.where, e.msg);
-	CHECK_EQ(pen__sampler_open(&s, name, pop, 1, &kv, key ? 1 : 0, NULL),
+	CHECK_EQ(pen__sampler_open(&s, name, pop, 1,
+				   (struct pen_opts){ &kv, key ? 1 : 0 }, NULL),
 		 PEN_EINVAL);
 }
 
@@ -516,7 +520,8 @@ static void refusals(void)
 	pop.weights = zero;
 	refused("weighted", &pop, NULL, NULL, "all weights are 0");
 	pop.weights = half;
-	CHECK_EQ(pen__sampler_open(&s, "weighted", &pop, 1, kv, 2, &e),
+	CHECK_EQ(pen__sampler_open(&s, "weighted", &pop, 1,
+				   (struct pen_opts){ kv, 2 }, &e),
 		 PEN_EINVAL);
 	CHECK_STR(e.where, "sampler.length");
 	CHECK(strstr(e.msg, "but only 1 sample with a weight") != NULL);
@@ -644,8 +649,9 @@ static void no_memory(void)
 			do {
 				memset(&e, 0, sizeof(e));
 				pen__mem_fail_nth(++nth, false);
-				ret = pen__sampler_open(&s, ops->name, &pop, 1,
-							&kv[o], nkv, &e);
+				ret = pen__sampler_open(
+					&s, ops->name, &pop, 1,
+					(struct pen_opts){ &kv[o], nkv }, &e);
 				pen__mem_fail_nth(0, false);
 				CHECK(ret == 0 || (ret == PEN_ENOMEM && !s &&
 						   e.code == PEN_ENOMEM));

@@ -55,7 +55,8 @@ static void endless_fetch(void)
 	struct pen_sampler *s = NULL;
 	struct pen_err e = { 0 };
 
-	if (pen__sampler_open(&s, "scdataset", &pop, 1, &kv, 1, &e) == 0) {
+	if (pen__sampler_open(&s, "scdataset", &pop, 1,
+			      (struct pen_opts){ &kv, 1 }, &e) == 0) {
 		CHECK(s->window >= 1000);
 		pen__sampler_close(s);
 	} else {

@@ -42,6 +42,11 @@ struct pen_opt {
 struct pen_opts_kv {
 	const char *key, *value;
 };
+/* Settings as given, for an implementation. */
+struct pen_opts {
+	const struct pen_opts_kv *kv;
+	size_t n;
+};
 
 /* Tables end with an entry whose name is NULL. opts may be NULL. */
 int pen__opt_defaults(const struct pen_opt *opts, void *to,

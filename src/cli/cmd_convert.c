@@ -81,8 +81,34 @@ static bool of_cells(const char *key)
 	return false;
 }
 
+/* Settings of the loader that say how to read, and not what. */
+static bool of_reading(const char *key)
+{
+	static const char *const names[] = {
+		"format",      "index_cache", "mlock", "open_files", "prefetch",
+		"queue_depth", "read_size",   "store", "threads",
+	};
+
+	if (strncmp(key, "format.", 7) == 0 || strncmp(key, "store.", 6) == 0)
+		return strcmp(key, "format.fields") != 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(key, names[i]))
+			return true;
+	return false;
+}
+
+static int refuse_setting(const char *key)
+{
+	struct pen_err err = { 0 };
+
+	pen__fail(&err, P_NO_EFFECT, key,
+		  "has no effect on convert, which reads every cell once; "
+		  "filter=, genes=, matrix= and obs= select parts");
+	return complain(&err);
+}
+
 /* to.X goes to the writer; X is a setting of convert or of the single-cell
- * format; all others (store.X, threads) go to the loader. */
+ * format; those of reading (store.X, threads) go to the loader. */
 static int take_setting(struct convert *c, const struct args *a)
 {
 	struct pen_err err = { 0 };
@@ -111,7 +137,9 @@ static int take_setting(struct convert *c, const struct args *a)
 	snprintf(key, sizeof(key), "%s%s", of_cells(a->key) ? "format." : "",
 		 a->key);
 	rc = pen_spec_set(c->spec, key, a->value, &err);
-	return rc ? complain(&err) : -1;
+	if (rc)
+		return complain(&err);
+	return of_reading(key) ? -1 : refuse_setting(a->key);
 }
 
 static int take_arg(struct convert *c, const struct args *a, int kind)

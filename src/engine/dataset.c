@@ -259,7 +259,7 @@ static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 				 ops->name);
 	/* a format that can skip fields is told which ones are needed */
 	if (s->fields && pen__opt_find(ops->opts, "fields") &&
-	    !pen__pairs_get(&s->for_format, "fields"))
+	    !ops->all_fields && !pen__pairs_get(&s->for_format, "fields"))
 		rc = pen__fields_of_format(s, &fields, err);
 	if (fields) {
 		rc = pen_spec_set(s, "format.fields", fields, err);
@@ -379,11 +379,11 @@ static int index_as(struct pen_dataset *ds, const struct pen_format_ops *ops,
 	int rc = open_format(ds, ops, err);
 
 	ds->ix.stop = ds->spec->stop;
+	ds->ix.keep_bad = ds->spec->on_error != PEN_ON_FAIL;
 	if (rc)
 		return rc;
 	return pen__index_build(&ds->ix, &ds->objs, ds->store, ds->format,
-				ds->spec->on_error != PEN_ON_FAIL, threads,
-				err);
+				threads, err);
 }
 
 /* The files of a folder, seen together, can turn out to be of another

@@ -158,7 +158,7 @@ static int has_unread(const struct pen_dataset *ds, struct pen_err *err)
 	rc = pen__format_open(&f, pen__decoded_under(ds->format)->ops, kv,
 			      given->n + 1, NULL);
 	if (!rc)
-		rc = pen__index_build(&ix, &some, ds->store, f, false, 1, NULL);
+		rc = pen__index_build(&ix, &some, ds->store, f, 1, NULL);
 	if (!rc)
 		rc = f->ops->bind(f, &ix.pub, NULL);
 	pen__format_close(f);
@@ -314,19 +314,30 @@ static int fail_field(const struct pen_dataset *ds, const char *name, size_t n,
 			 list);
 }
 
+/* Does format.fields= not name a field that its format delivers anyway? */
+static bool excluded(const struct pen_dataset *ds, uint32_t i)
+{
+	const char *only = pen__pairs_get(&ds->spec->for_format, "fields");
+
+	return only && pen__decoded_under(ds->format)->ops->all_fields &&
+	       i < ds->format->nfields &&
+	       !lists(only, ds->format->field[i].name);
+}
+
 int pen__fields_hide(const struct pen_dataset *ds, bool *hide,
 		     struct pen_err *err)
 {
 	const char *p = ds->spec->fields;
 
 	for (uint32_t i = 0; i < PEN_MAX_FIELDS; i++)
-		hide[i] = p != NULL;
+		hide[i] = p || excluded(ds, i);
 	while (p && *p) {
 		size_t n = strcspn(p, ",");
 		uint32_t i = 0;
 
 		while (i < pen_dataset_nfields(ds) &&
-		       !is_name(pen_dataset_field(ds, i)->name, p, n))
+		       (excluded(ds, i) ||
+			!is_name(pen_dataset_field(ds, i)->name, p, n)))
 			i++;
 		if (i == pen_dataset_nfields(ds))
 			return fail_field(ds, p, n, err);

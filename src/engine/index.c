@@ -546,7 +546,7 @@ static uint64_t run_for(uint64_t nobj, unsigned threads)
 
 int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 		     struct pen_store *st, const struct pen_format *f,
-		     bool keep_bad, unsigned threads, struct pen_err *err)
+		     unsigned threads, struct pen_err *err)
 {
 	const uint64_t run = run_for(objs->nobj, threads);
 	uint64_t runs = (objs->nobj + run - 1) / run;
@@ -554,7 +554,7 @@ int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 		.objs = objs,
 		.st = st,
 		.f = f,
-		.keep_bad = keep_bad,
+		.keep_bad = ix->keep_bad,
 		.stop_at = objs->nobj,
 		.stop = ix->stop,
 		.nparts = (unsigned)(threads < runs ? threads : runs),

@@ -33,16 +33,18 @@ struct pen_index_data {
 	const struct pen_format_ops *of; /* the format it was made by */
 	int64_t listed_ns;    /* wall clock before the objects were listed */
 	struct pen_stop stop; /* stops building */
+	/* Objects that fail have no samples and are listed in bad; otherwise
+	 * the first failing object in order is the error. */
+	bool keep_bad;
 };
 
 /*
  * Asks the format about every object of st->objs, on this many threads with one
- * read in flight each. keep_bad: objects that fail have no samples and are
- * listed in ix->bad; otherwise the first failing object in order is the error.
+ * read in flight each. stop and keep_bad are the caller's to set.
  */
 int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 		     struct pen_store *st, const struct pen_format *f,
-		     bool keep_bad, unsigned threads, struct pen_err *err);
+		     unsigned threads, struct pen_err *err);
 void pen__index_fini(struct pen_index_data *ix);
 void pen__index_publish(struct pen_index_data *ix); /* fills pub's functions */
 

@@ -51,9 +51,11 @@ int pen__steps_sampler(const struct pen_loader *l, const char *name,
 		.multiple = c->multiple,
 	};
 
-	return pen__sampler_open(out, name ? name : pen__spec_sampler(s), &pop,
-				 s->seed, s->for_sampler.kv,
-				 name ? 0 : s->for_sampler.n, err);
+	return pen__sampler_open(
+		out, name ? name : pen__spec_sampler(s), &pop, s->seed,
+		(struct pen_opts){ s->for_sampler.kv,
+				   name ? 0 : s->for_sampler.n },
+		err);
 }
 
 uint32_t pen__steps_rows(const struct pen_loader *l, uint64_t n)

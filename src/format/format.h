@@ -205,6 +205,8 @@ struct pen_format_ops {
 	 */
 	const char *decoder;
 	bool takes_all; /* takes every file of a directory, whatever its name */
+	/* Its option fields= saves no work: the loader hides the others. */
+	bool all_fields;
 	const struct pen_opt *opts;
 	size_t priv_size;
 	/* Options are parsed into f->priv. May be NULL. */

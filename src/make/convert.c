@@ -335,7 +335,7 @@ static int prepare(struct job *j)
 	if (rc >= 0)
 		rc = pen__cells_writer_open(
 			&j->w, pen__cells_writer_find(j->c->to), j->c->path, s,
-			j->c->kv, j->c->nkv, j->err);
+			(struct pen_opts){ j->c->kv, j->c->nkv }, j->err);
 	return rc;
 }
 

@@ -511,7 +511,7 @@ int pen__cellsource_open(struct pen_cellsource *s, const struct pen_spec *spec,
 	*s = (struct pen_cellsource){ .like = like };
 	rc = pen_spec_copy(&s->set, spec, err);
 	if (rc >= 0) {
-		s->set->cells = PEN_CELLS_OPTS;
+		s->set->cells = PEN_CELLS_OPTS + 1; /* matrix */
 		rc = see_asked(s, &a, err);
 	}
 	if (rc >= 0)

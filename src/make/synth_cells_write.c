@@ -121,8 +121,9 @@ int pen__synth_cells_write(const struct pen_synth_cells *c,
 	struct pen_cells_writer *w = NULL;
 	int rc;
 
-	rc = pen__cells_writer_open(&w, pen__cells_writer_find(run->format),
-				    run->path, l.spec, run->kv, run->nkv, err);
+	rc = pen__cells_writer_open(
+		&w, pen__cells_writer_find(run->format), run->path, l.spec,
+		(struct pen_opts){ run->kv, run->nkv }, err);
 	if (!rc)
 		rc = line_start(&l, c, run->threads, err);
 	if (!rc)

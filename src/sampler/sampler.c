@@ -91,8 +91,7 @@ int pen__sampler_try(const char *name, const struct pen_opts_kv *kv, size_t nkv,
 
 int pen__sampler_open(struct pen_sampler **out, const char *name,
 		      const struct pen_population *pop, uint64_t seed,
-		      const struct pen_opts_kv *kv, size_t nkv,
-		      struct pen_err *err)
+		      struct pen_opts given, struct pen_err *err)
 {
 	const struct pen_sampler_ops *ops = pen__sampler_find(name);
 	struct pen_sampler *s;
@@ -112,7 +111,8 @@ int pen__sampler_open(struct pen_sampler **out, const char *name,
 	s->pop = *pop;
 	s->seed = seed;
 	s->length = pop->n;
-	ret = pen__opt_fill(ops->opts, s->priv, kv, nkv, "sampler.", err);
+	ret = pen__opt_fill(ops->opts, s->priv, given.kv, given.n, "sampler.",
+			    err);
 	if (ret) {
 		free_sampler(s);
 		return ret;

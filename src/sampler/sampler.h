@@ -82,8 +82,7 @@ const struct pen_sampler_ops *pen__sampler_find(const char *name);
 
 int pen__sampler_open(struct pen_sampler **out, const char *name,
 		      const struct pen_population *, uint64_t seed,
-		      const struct pen_opts_kv *kv, size_t nkv,
-		      struct pen_err *err);
+		      struct pen_opts given, struct pen_err *err);
 void pen__sampler_close(struct pen_sampler *);
 /* Does this sampler exist, with these options? */
 int pen__sampler_try(const char *name, const struct pen_opts_kv *kv, size_t nkv,

@@ -25,22 +25,27 @@ static int bad_merge(const struct pen_bpe *p, int kind, const char *where,
 			 (unsigned long long)p->nmerges + 1, what);
 }
 
+struct word {
+	const char *s;
+	size_t n;
+};
+
 /* Adds the next merge; both words and the result must be in the vocabulary. */
-static int add_merge(struct pen_bpe *p, const char *where, const char *a,
-		     size_t na, const char *b, size_t nb, struct pen_err *err)
+static int add_merge(struct pen_bpe *p, const char *where, struct word a,
+		     struct word b, struct pen_err *err)
 {
 	char both[2 * PEN_WORD_LETTERS];
 	struct pen_merge m;
 	uint64_t at;
 
-	if (!na || !nb || na > PEN_WORD_LETTERS || nb > PEN_WORD_LETTERS)
+	if (!a.n || !b.n || a.n > PEN_WORD_LETTERS || b.n > PEN_WORD_LETTERS)
 		return bad_merge(p, P_BAD_TEXT, where, "is not a pair of words",
 				 err);
-	memcpy(both, a, na);
-	memcpy(both + na, b, nb);
-	m.left = pen__words_find(&p->words, a, na);
-	m.right = pen__words_find(&p->words, b, nb);
-	m.made = pen__words_find(&p->words, both, na + nb);
+	memcpy(both, a.s, a.n);
+	memcpy(both + a.n, b.s, b.n);
+	m.left = pen__words_find(&p->words, a.s, a.n);
+	m.right = pen__words_find(&p->words, b.s, b.n);
+	m.made = pen__words_find(&p->words, both, a.n + b.n);
 	if (m.left == UINT32_MAX || m.right == UINT32_MAX ||
 	    m.made == UINT32_MAX)
 		return bad_merge(
@@ -118,7 +123,8 @@ static size_t word_end(const char *b)
 static int merge_line(struct pen_bpe *p, const char *where, const char *a,
 		      size_t na, const char *b, struct pen_err *err)
 {
-	return add_merge(p, where, a, na, b, word_end(b), err);
+	return add_merge(p, where, (struct word){ a, na },
+			 (struct word){ b, word_end(b) }, err);
 }
 
 static int merges_text(struct pen_bpe *p, const char *where, const char *s,
@@ -142,16 +148,19 @@ static int merge_node(struct pen_bpe *p, const struct pen_jdoc *d, uint32_t x,
 
 	if (a) {
 		b = strchr(a, ' ');
-		return b ? add_merge(p, where, a, (size_t)(b - a), b + 1,
-				     strlen(b + 1), err)
-			 : add_merge(p, where, a, 0, a, 0, err);
+		return b ? add_merge(p, where,
+				     (struct word){ a, (size_t)(b - a) },
+				     (struct word){ b + 1, strlen(b + 1) }, err)
+			 : add_merge(p, where, (struct word){ a, 0 },
+				     (struct word){ a, 0 }, err);
 	}
 	x = pen__jdoc_first(d, x);
 	second = pen__jdoc_next(d, x);
 	a = pen__jdoc_text(d, x);
 	b = pen__jdoc_text(d, second);
-	return add_merge(p, where, a ? a : "", a ? strlen(a) : 0, b ? b : "",
-			 b ? strlen(b) : 0, err);
+	return add_merge(p, where,
+			 (struct word){ a ? a : "", a ? strlen(a) : 0 },
+			 (struct word){ b ? b : "", b ? strlen(b) : 0 }, err);
 }
 
 /* Refuses settings of a tokenizer.json that would yield other tokens. */

@@ -304,6 +304,25 @@ def pixels(data):
     return np.array(Image.open(io.BytesIO(data)))
 
 
+def odd_sampling():
+    """A JPEG of 64x32 with eight blocks of luma to one of chroma (4x2), which
+    Pillow does not write: its headers, and blocks that have only a mean, in
+    the codes of the standard's tables."""
+    from PIL import Image
+    data = encoded(Image.new('RGB', (64, 32)), 'JPEG', subsampling=0)
+    at = data.index(b'\xff\xc0')
+    scan = data.index(b'\xff\xda') + 14
+    step = '100' '111' '1010'       # luma: 7 more than the block before
+    back = '100' '000' '1010'       # 7 less
+    red = '110' '101' '00'          # chroma: 5 more
+    unit = step * 6 + back * 2 + '00' '00' + red
+    bits = unit * 4
+    bits += '1' * (-len(bits) % 8)
+    body = int(bits, 2).to_bytes(len(bits) // 8, 'big')
+    return (data[:at + 11] + b'\x42' + data[at + 12:scan] +
+            body.replace(b'\xff', b'\xff\0') + b'\xff\xd9')
+
+
 def make_jpeg():
     from PIL import Image
     for case, sizes, c in [('grey', [(17, 23)] * 5, 1),
@@ -327,6 +346,8 @@ def make_jpeg():
     data = data[:2] + seg + b'\xff\xff\xff\xfe\0\5abc' + data[2:]
     put('long/a.jpg', data)
     want('long', 'long', [{'x': pixels(data)}])
+    put('odd/a.jpg', odd_sampling())
+    want('odd', 'odd', [{'x': pixels(odd_sampling())}])
     # grey among colour
     g = encoded(Image.fromarray(picture(8, 8, 1)), 'JPEG')
     c = encoded(Image.fromarray(picture(8, 8, 3)), 'JPEG')

@@ -35,6 +35,24 @@ expect() {
 "$penstock" gen a.h5ad samples=2000 genes=3000 seed=4 >/dev/null ||
 	skip "this build does not write h5ad"
 
+# format.fields= leaves out the others: 50 float32 of X, a code of int32
+"$penstock" convert none.zarr none.pen >/dev/null || fail "convert to packed"
+"$penstock" gen none.h5ad samples=10 genes=50 >/dev/null
+for file in none.zarr none.pen none.h5ad; do
+	for want in X:2000 cell_type:40 cell_type,X:2040; do
+		"$penstock" load $file "format.obs=*" --json \
+			format.fields=${want%:*} >out
+		grep -q "\"payload_bytes\": ${want#*:}," out ||
+			fail "$file: not $want: $(grep payload_bytes out)"
+	done
+	"$penstock" load $file "format.obs=*" format.fields=X --json \
+		labels=field:cell_type >out
+	grep -q '"payload_bytes": 2080,' out || fail "$file: X and its label"
+	expect 2 "'Y' is not a field" load $file format.fields=Y
+	expect 2 "unknown field 'plate'" load $file "format.obs=*" \
+		format.fields=X fields=plate
+done
+
 # the same seed with any number of threads; another seed
 "$penstock" gen b.h5ad samples=2000 genes=3000 seed=4 threads=8 >/dev/null
 "$penstock" gen c.h5ad samples=2000 genes=3000 seed=5 >/dev/null

@@ -78,6 +78,10 @@ expect 2 "does not apply to sequences" gen dna one.fa samples=3
 expect 2 "without shuffle=true" convert c.zarr one.pen seed=5
 expect 2 "without shuffle=true" convert c.zarr one.pen memory=1GB
 expect 2 "the suffix means packed" convert c.zarr one.pen to=zarr
+for setting in fields=X_data fields= format.fields=X_data labels=folder \
+	batch_size=8 subset=0:5 world=2 pack=10; do
+	expect 2 "has no effect on convert" convert c.zarr one.pen $setting
+done
 job="sample_bytes=1MB batch=4 compute=1ms"
 expect 2 "conflicts with steps=" simulate $job samples=100 steps=5
 expect 2 "with sync=" simulate $job steps=5 sync=1ms gradients=1GB

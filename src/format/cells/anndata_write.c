@@ -317,23 +317,28 @@ static void convert(size_t to, void *out, size_t from, const void *in,
 		COPY(uint64_t, uint64_t);
 }
 
-/* n integers of `item` bytes as those of the array; adds `add` to each. */
+/* n integers of `item` bytes, to be written with `add` added to each. */
+struct integers {
+	const void *p;
+	size_t item;
+	uint64_t n, add;
+};
+
 static int put_integers(struct pen_ad *ad, struct pen_ad_array *a,
-			const void *values, size_t item, uint64_t n,
-			uint64_t add, struct pen_err *err)
+			struct integers v, struct pen_err *err)
 {
-	const uint8_t *p = values;
+	const uint8_t *p = v.p;
 	int rc = 0;
 
-	while (!rc && n) {
-		uint64_t k = n;
+	while (!rc && v.n) {
+		uint64_t k = v.n;
 		void *to = pen__ad_room(ad, a, &k, err);
 
 		if (!to)
 			return PEN_ENOMEM;
-		convert(a->row, to, item, p, k, add);
-		p += k * item;
-		n -= k;
+		convert(a->row, to, v.item, p, k, v.add);
+		p += k * v.item;
+		v.n -= k;
 		rc = pen__ad_added(ad, a, k, err);
 	}
 	return rc;
@@ -352,7 +357,8 @@ static int put_column(struct pen_ad *ad, const struct pen_ad_column *c,
 	if (c->spec && !c->spec->coded)
 		return pen__ad_put(ad, c->values, values, n, err);
 	if (c->spec && !c->spec->index)
-		return put_integers(ad, c->values, values, 4, n, 0, err);
+		return put_integers(ad, c->values,
+				    (struct integers){ values, 4, n, 0 }, err);
 	for (uint64_t i = 0; !rc && i < n; i++) {
 		const char *s = number;
 
@@ -457,10 +463,14 @@ static int put_lists(struct pen_ad *ad, const struct pen_ad_matrix *m,
 	int rc = pen__ad_put(ad, m->data, l->values, n, err);
 
 	if (!rc)
-		rc = put_integers(ad, m->indices, l->indices, 4, n, 0, err);
+		rc = put_integers(ad, m->indices,
+				  (struct integers){ l->indices, 4, n, 0 },
+				  err);
 	return rc ? rc
-		  : put_integers(ad, m->indptr, l->start + 1, 8, nrows, before,
-				 err);
+		  : put_integers(
+			    ad, m->indptr,
+			    (struct integers){ l->start + 1, 8, nrows, before },
+			    err);
 }
 
 int pen__ad_rows(struct pen_cells_writer *w, const struct pen_cells_rows *r,

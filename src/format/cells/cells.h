@@ -314,9 +314,9 @@ static inline int pen__cells_frame(const struct pen_cells *p)
 						     : PEN_CELLS_VAR;
 }
 
-/* Options of all formats follow those for plain arrays, which only zarr has. */
+/* Only zarr has the first one (samples), which is for plain arrays. */
 extern const struct pen_opt pen__zarr_opts[];
-#define PEN_CELLS_OPTS (pen__zarr_opts + PEN_PLAIN_NOPTS)
+#define PEN_CELLS_OPTS (pen__zarr_opts + 1)
 int pen__cells_open(struct pen_format *, struct pen_err *);
 void pen__cells_close(struct pen_format *);
 void pen__cells_warn(const struct pen_format *, void *arg,

@@ -79,8 +79,13 @@ static const char *const zarr_markers[] = { "zarr.json", ".zgroup", ".zarray",
 
 const struct pen_format_ops pen__format_zarr = { CELLS, ZARR };
 
+/* bind() chooses between this and plain, below. */
+static const struct pen_format_ops zarr_cells = { CELLS, ZARR,
+						  .all_fields = true };
+
 const struct pen_format_ops pen__format_h5ad = {
 	CELLS,
+	.all_fields = true,
 	.name = "h5ad",
 	.help = "AnnData: each cell (a row of the matrix) is a sample",
 	.opts = PEN_CELLS_OPTS,
@@ -90,6 +95,7 @@ const struct pen_format_ops pen__format_h5ad = {
 
 const struct pen_format_ops pen__format_packed = {
 	CELLS,
+	.all_fields = true,
 	.name = "packed",
 	.help = "single cells in a layout for fast loading, written by "
 		"`penstock convert`",
@@ -101,6 +107,7 @@ const struct pen_format_ops pen__format_packed = {
 /* No file has this format on its own; it combines the others. */
 const struct pen_format_ops pen__format_anndata = {
 	CELLS,
+	.all_fields = true,
 	.name = "anndata",
 	.help = "AnnData: h5ad, zarr and packed files as one data set",
 	.opts = PEN_CELLS_OPTS,
@@ -164,8 +171,8 @@ static int cells_bind(struct pen_format *f, const struct pen_index *ix,
 		f->ops = &plain;
 		return pen__plain_bind(f, ix, err);
 	}
-	if (f->ops == &plain)
-		f->ops = &pen__format_zarr;
+	if (f->ops == &plain || f->ops == &pen__format_zarr)
+		f->ops = &zarr_cells;
 	rc = pen__cells_bind(f, ix, err);
 	return rc < 0 ? rc : check_fields(f, err);
 }

@@ -189,17 +189,24 @@ static int widened(const struct cell *c, piece_fn *fn, const uint8_t *d,
 	return rc;
 }
 
-/* Columns and values of the n elements from i on, at most BLOCK. */
+/* Columns and values of some elements. */
+struct block {
+	uint32_t at[BLOCK];
+	double v[BLOCK];
+};
+
+/* The n elements from i on, at most BLOCK. */
 static inline int read_block(const struct cell *c, const uint8_t *d,
 			     const uint8_t *g, uint64_t i, uint64_t n,
-			     uint32_t *at, double *v)
+			     struct block *b)
 {
 	const struct pen_chunked *da = &c->m->data, *ga = &c->m->indices;
+	uint32_t *at = b->at;
 
 	pen__cells_genes_of(ga, g ? g + i * ga->item : NULL, n, at);
 	if (!pen__cells_below((const uint8_t *)at, n, c->m->ncols))
 		return fail_genes(c, (const uint8_t *)at, n);
-	pen__cells_doubles(da, d ? d + i * da->item : NULL, n, v);
+	pen__cells_doubles(da, d ? d + i * da->item : NULL, n, b->v);
 	for (uint64_t j = 0; j < n; j++)
 		at[j] = column(c->m, at[j]);
 	return 0;
@@ -208,17 +215,16 @@ static inline int read_block(const struct cell *c, const uint8_t *d,
 static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		   uint64_t n, uint64_t *arg)
 {
-	uint32_t at[BLOCK];
-	double v[BLOCK];
+	struct block b;
 	int rc = 0;
 
 	(void)arg;
 	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
 		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-		rc = read_block(c, d, g, i, k, at, v);
+		rc = read_block(c, d, g, i, k, &b);
 		if (rc >= 0)
-			rc = put_block(c, at, v, k);
+			rc = put_block(c, b.at, b.v, k);
 	}
 	return rc;
 }
@@ -512,16 +518,16 @@ static int append(const struct cell *c, const uint32_t *at, double *v,
 static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		       uint64_t n, uint64_t *kept)
 {
-	uint32_t at[BLOCK];
-	double v[BLOCK];
+	struct block b;
 	int rc = 0;
 
 	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
 		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-		rc = read_block(c, d, g, i, k, at, v);
+		rc = read_block(c, d, g, i, k, &b);
 		if (rc >= 0)
-			rc = append(c, at, v, keep(at, v, k, true), kept);
+			rc = append(c, b.at, b.v, keep(b.at, b.v, k, true),
+				    kept);
 	}
 	return rc;
 }

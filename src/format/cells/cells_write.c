@@ -420,8 +420,7 @@ static int sync_name(const char *path, struct pen_err *err)
 int pen__cells_writer_open(struct pen_cells_writer **out,
 			   const struct pen_cells_writer_ops *ops,
 			   const char *path, const struct pen_cells_spec *spec,
-			   const struct pen_opts_kv *kv, size_t nkv,
-			   struct pen_err *err)
+			   struct pen_opts given, struct pen_err *err)
 {
 	const char *kind = spec->converts ? "to." : "format.";
 	struct pen_cells_writer *w;
@@ -449,7 +448,8 @@ int pen__cells_writer_open(struct pen_cells_writer **out,
 	}
 	rc = check_target(w->path, err);
 	if (!rc)
-		rc = pen__opt_fill(ops->opts, w->priv, kv, nkv, kind, err);
+		rc = pen__opt_fill(ops->opts, w->priv, given.kv, given.n, kind,
+				   err);
 	if (rc)
 		goto fail;
 	remove_tree(w->tmp);

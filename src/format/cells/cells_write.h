@@ -126,8 +126,7 @@ void pen__cells_writer_clean(const char *path);
 int pen__cells_writer_open(struct pen_cells_writer **out,
 			   const struct pen_cells_writer_ops *,
 			   const char *path, const struct pen_cells_spec *,
-			   const struct pen_opts_kv *kv, size_t nkv,
-			   struct pen_err *);
+			   struct pen_opts given, struct pen_err *);
 /* Checks the rows against the spec: their number, and that genes exist. */
 int pen__cells_writer_rows(struct pen_cells_writer *,
 			   const struct pen_cells_rows *, struct pen_err *);

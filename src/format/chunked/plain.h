@@ -52,7 +52,6 @@ struct pen_plain {
 };
 
 /* Options of these formats. */
-#define PEN_PLAIN_NOPTS 2
 #define PEN_PLAIN_OPTS                                                         \
 	{ .name = "samples",                                                   \
 	  .type = PEN_OPT_ENUM,                                                \

@@ -68,8 +68,10 @@ static int take_page(struct array *a, uint64_t addr, uint64_t at, uint64_t n)
 {
 	struct pen_buf buf;
 	struct pen_bytes b;
-	int rc = pen__h5_load_as(a->w->h, addr, n * a->element + 4, "", true,
-				 &buf, &b, a->w->err);
+	int rc = pen__h5_load_as(
+		a->w->h,
+		(struct pen_h5_part){ addr, n * a->element + 4, "", true },
+		&buf, &b, a->w->err);
 
 	if (rc < 0)
 		return rc;
@@ -112,8 +114,12 @@ static int fixed_block(struct array *a, uint64_t addr, uint64_t n)
 	struct pen_bytes b;
 	int rc;
 
-	rc = pen__h5_load_as(h, addr, head + (paged ? 0 : n * a->element) + 4,
-			     "FADB", true, &buf, &b, a->w->err);
+	rc = pen__h5_load_as(
+		h,
+		(struct pen_h5_part){ addr,
+				      head + (paged ? 0 : n * a->element) + 4,
+				      "FADB", true },
+		&buf, &b, a->w->err);
 	if (rc < 0)
 		return rc;
 	pen__take(&b, 2u + h->so);
@@ -132,8 +138,11 @@ int pen__h5_fixed_array(struct pen_h5_walk *w)
 	uint64_t n, addr;
 	int rc;
 
-	rc = pen__h5_load_as(w->h, w->d->addr, 12u + w->h->sl + w->h->so,
-			     "FAHD", true, &buf, &b, w->err);
+	rc = pen__h5_load_as(w->h,
+			     (struct pen_h5_part){ w->d->addr,
+						   12u + w->h->sl + w->h->so,
+						   "FAHD", true },
+			     &buf, &b, w->err);
 	if (rc < 0)
 		return rc;
 	pen__take_u8(&b);
@@ -174,8 +183,12 @@ static int data_block(struct array *a, uint64_t addr, uint64_t at, uint64_t n,
 
 	if (addr == PEN_H5_NOWHERE)
 		return 0;
-	rc = pen__h5_load_as(h, addr, head + (paged ? 0 : n * a->element) + 4,
-			     "EADB", true, &buf, &b, a->w->err);
+	rc = pen__h5_load_as(
+		h,
+		(struct pen_h5_part){ addr,
+				      head + (paged ? 0 : n * a->element) + 4,
+				      "EADB", true },
+		&buf, &b, a->w->err);
 	if (rc < 0)
 		return rc;
 	pen__take(&b, 2u + h->so + a->off_size);
@@ -208,9 +221,13 @@ static int super_block(struct array *a, uint64_t addr, unsigned s, uint64_t at)
 		return pen__h5_cut(
 			h, a->w->err,
 			"a block of the chunk index is outside the file");
-	rc = pen__h5_load_as(
-		h, addr, 6 + h->so + a->off_size + nbits + nblocks * h->so + 4,
-		"EASB", true, &buf, &b, a->w->err);
+	rc = pen__h5_load_as(h,
+			     (struct pen_h5_part){ addr,
+						   6 + h->so + a->off_size +
+							   nbits +
+							   nblocks * h->so + 4,
+						   "EASB", true },
+			     &buf, &b, a->w->err);
 	if (rc < 0)
 		return rc;
 	pen__take(&b, 2u + h->so + a->off_size);
@@ -238,10 +255,14 @@ static int index_block(struct array *a, uint64_t addr)
 		return bad(
 			a,
 			"the extensible array of the chunk index is invalid");
-	rc = pen__h5_load_as(h, addr,
-			     6 + h->so + a->first * a->element +
-				     (ndata + nsuper - direct) * h->so + 4,
-			     "EAIB", true, &buf, &b, a->w->err);
+	rc = pen__h5_load_as(h,
+			     (struct pen_h5_part){
+				     addr,
+				     6 + h->so + a->first * a->element +
+					     (ndata + nsuper - direct) * h->so +
+					     4,
+				     "EAIB", true },
+			     &buf, &b, a->w->err);
 	if (rc < 0)
 		return rc;
 	pen__take(&b, 2u + h->so);
@@ -271,8 +292,11 @@ int pen__h5_extensible_array(struct pen_h5_walk *w)
 	uint64_t addr;
 	int rc;
 
-	rc = pen__h5_load_as(w->h, w->d->addr, 16u + 6u * w->h->sl + w->h->so,
-			     "EAHD", true, &buf, &b, w->err);
+	rc = pen__h5_load_as(w->h,
+			     (struct pen_h5_part){
+				     w->d->addr, 16u + 6u * w->h->sl + w->h->so,
+				     "EAHD", true },
+			     &buf, &b, w->err);
 	if (rc < 0)
 		return rc;
 	pen__take_u8(&b);

@@ -172,13 +172,16 @@ static int load_heap(struct pen_h5 *h, uint64_t addr, struct pen_err *err)
 	if (h->strings.p && h->strings_at == addr)
 		return 0;
 	pen__buf_fini(&h->strings);
-	rc = pen__h5_load_as(h, addr, 8u + h->sl, "GCOL", false, &buf, &b, err);
+	rc = pen__h5_load_as(
+		h, (struct pen_h5_part){ addr, 8u + h->sl, "GCOL", false },
+		&buf, &b, err);
 	if (rc < 0)
 		return rc;
 	pen__take(&b, 4);
 	n = pen__h5_len(h, &b);
 	pen__buf_fini(&buf);
-	rc = pen__h5_load_as(h, addr, n, "GCOL", false, &h->strings, &b, err);
+	rc = pen__h5_load_as(h, (struct pen_h5_part){ addr, n, "GCOL", false },
+			     &h->strings, &b, err);
 	if (rc < 0)
 		return rc;
 	h->strings_at = addr;

@@ -93,7 +93,9 @@ static int tree_node(struct pen_h5_walk *w, uint64_t addr, unsigned above)
 	struct pen_bytes b;
 	int rc;
 
-	rc = pen__h5_load_as(w->h, addr, head, "TREE", false, &buf, &b, w->err);
+	rc = pen__h5_load_as(w->h,
+			     (struct pen_h5_part){ addr, head, "TREE", false },
+			     &buf, &b, w->err);
 	if (rc < 0)
 		return rc;
 	if (pen__take_u8(&b) != 1)

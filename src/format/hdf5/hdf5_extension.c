@@ -83,7 +83,8 @@ static int take_image(struct pen_h5 *h, const struct pen_h5_msg *m,
 	if (b.bad || version)
 		return pen__h5_bad(h, err,
 				   "the metadata cache image is invalid");
-	rc = pen__h5_load_as(h, addr, n, "MDCI", true, &h->image, &b, err);
+	rc = pen__h5_load_as(h, (struct pen_h5_part){ addr, n, "MDCI", true },
+			     &h->image, &b, err);
 	if (rc >= 0)
 		rc = take_pieces(h, &b, err);
 	/* blocks cached so far lack the image */
@@ -145,8 +146,11 @@ static int take_table(struct pen_h5 *h, const struct pen_h5_msg *m,
 	if (b.bad || version || n > PEN_H5_TABLES)
 		return pen__h5_bad(h, err,
 				   "the table of shared messages is invalid");
-	rc = pen__h5_load_as(h, addr, 4 + n * (14u + 2u * h->so) + 4, "SMTB",
-			     true, &buf, &b, err);
+	rc = pen__h5_load_as(
+		h,
+		(struct pen_h5_part){ addr, 4 + n * (14u + 2u * h->so) + 4,
+				      "SMTB", true },
+		&buf, &b, err);
 	if (rc < 0)
 		return rc;
 	for (unsigned i = 0; i < n; i++) {

@@ -172,31 +172,31 @@ int pen__h5_load(struct pen_h5 *h, uint64_t addr, uint64_t n,
 	return rc;
 }
 
-int pen__h5_load_as(struct pen_h5 *h, uint64_t addr, uint64_t n,
-		    const char *sign, bool sum, struct pen_buf *out,
-		    struct pen_bytes *b, struct pen_err *err)
+int pen__h5_load_as(struct pen_h5 *h, struct pen_h5_part part,
+		    struct pen_buf *out, struct pen_bytes *b,
+		    struct pen_err *err)
 {
-	const size_t ns = strlen(sign), tail = sum ? 4 : 0;
+	const size_t ns = strlen(part.sign), tail = part.sum ? 4 : 0;
 	struct pen_bytes end;
 	int rc;
 
 	*out = (struct pen_buf){ 0 };
-	if (n < ns + tail)
+	if (part.n < ns + tail)
 		return pen__h5_bad(h, err, "a structure is too short");
-	rc = pen__h5_load(h, addr, n, out, err);
+	rc = pen__h5_load(h, part.addr, part.n, out, err);
 	if (rc < 0)
 		return rc;
 	*b = pen__bytes(out->p + ns, out->n - ns - tail);
-	if (memcmp(out->p, sign, ns) != 0) {
+	if (memcmp(out->p, part.sign, ns) != 0) {
 		rc = pen__fail(err, P_DAMAGED, h->pk->name,
 			       "damaged HDF5 file: expected %s at byte %" PRIu64
 			       ", found %s",
-			       sign, addr, pen__quoted(out->p, ns).s);
-	} else if (sum) {
+			       part.sign, part.addr, pen__quoted(out->p, ns).s);
+	} else if (part.sum) {
 		end = pen__bytes(out->p + out->n - 4, 4);
 		if (pen__h5_sum(out->p, out->n - 4) != pen__take_u32(&end))
-			rc = pen__h5_wrong_sum(h, err,
-					       *sign ? sign : "a header");
+			rc = pen__h5_wrong_sum(
+				h, err, *part.sign ? part.sign : "a header");
 	}
 	if (rc < 0)
 		pen__buf_fini(out);

@@ -59,7 +59,9 @@ static int symbol_node(struct lister *l, uint64_t addr)
 	unsigned n;
 	int rc;
 
-	rc = pen__h5_load_as(l->h, addr, 8, "SNOD", false, &buf, &b, l->err);
+	rc = pen__h5_load_as(l->h,
+			     (struct pen_h5_part){ addr, 8, "SNOD", false },
+			     &buf, &b, l->err);
 	if (rc < 0)
 		return rc;
 	pen__take(&b, 2);
@@ -84,7 +86,9 @@ static int group_tree(struct lister *l, uint64_t addr, unsigned level)
 	struct pen_bytes b;
 	int rc;
 
-	rc = pen__h5_load_as(l->h, addr, head, "TREE", false, &buf, &b, l->err);
+	rc = pen__h5_load_as(l->h,
+			     (struct pen_h5_part){ addr, head, "TREE", false },
+			     &buf, &b, l->err);
 	if (rc < 0)
 		return rc;
 	if (pen__take_u8(&b) != 0)
@@ -122,8 +126,11 @@ static int symbol_table(struct lister *l, const struct pen_h5_msg *m)
 
 	if (b.bad)
 		return pen__h5_bad(l->h, l->err, "a symbol table is truncated");
-	rc = pen__h5_load_as(l->h, heap, 8 + 2u * l->h->sl + l->h->so, "HEAP",
-			     false, &buf, &b, l->err);
+	rc = pen__h5_load_as(l->h,
+			     (struct pen_h5_part){ heap,
+						   8 + 2u * l->h->sl + l->h->so,
+						   "HEAP", false },
+			     &buf, &b, l->err);
 	if (rc < 0)
 		return rc;
 	pen__take(&b, 4);

@@ -22,7 +22,8 @@ int pen__h5_heap_open(struct pen_h5 *h, uint64_t addr, struct pen_h5_heap *hp,
 	int rc;
 
 	memset(hp, 0, sizeof(*hp));
-	rc = pen__h5_load_as(h, addr, n, "FRHP", false, &buf, &b, err);
+	rc = pen__h5_load_as(h, (struct pen_h5_part){ addr, n, "FRHP", false },
+			     &buf, &b, err);
 	if (rc < 0)
 		return rc;
 	hp->addr = addr;
@@ -90,7 +91,9 @@ static int keep_block(struct pen_h5 *h, struct pen_h5_heap *hp, uint64_t addr,
 	int rc;
 
 	pen__buf_fini(&hp->block);
-	rc = pen__h5_load_as(h, addr, size, "FHDB", false, &hp->block, &b, err);
+	rc = pen__h5_load_as(h,
+			     (struct pen_h5_part){ addr, size, "FHDB", false },
+			     &hp->block, &b, err);
 	if (rc < 0)
 		return rc;
 	hp->block_off = off;
@@ -139,7 +142,9 @@ static int descend(struct pen_h5 *h, struct pen_h5_heap *hp, uint64_t off,
 			break;
 		size = row_size(hp, r);
 		col = (rel - row_start(hp, r)) / size;
-		rc = pen__h5_load_as(h, addr, n, "FHIB", true, &buf, &b, err);
+		rc = pen__h5_load_as(
+			h, (struct pen_h5_part){ addr, n, "FHIB", true }, &buf,
+			&b, err);
 		if (rc < 0)
 			return rc;
 		pen__take(&b, 1u + h->so + hp->off_size +
@@ -272,8 +277,10 @@ static int walk_node(struct tree *t, uint64_t addr, uint64_t nrec,
 	if (n > t->node_size)
 		return pen__h5_bad(t->h, t->err,
 				   "a B-tree node has too many records");
-	rc = pen__h5_load_as(t->h, addr, n, level ? "BTIN" : "BTLF", true, &buf,
-			     &b, t->err);
+	rc = pen__h5_load_as(
+		t->h,
+		(struct pen_h5_part){ addr, n, level ? "BTIN" : "BTLF", true },
+		&buf, &b, t->err);
 	if (rc < 0)
 		return rc;
 	pen__take(&b, 2); /* version, type: as in the header */
@@ -328,7 +335,8 @@ int pen__h5_btree2(struct pen_h5 *h, uint64_t addr, uint8_t type,
 	unsigned depth;
 	int rc;
 
-	rc = pen__h5_load_as(h, addr, n, "BTHD", true, &buf, &b, err);
+	rc = pen__h5_load_as(h, (struct pen_h5_part){ addr, n, "BTHD", true },
+			     &buf, &b, err);
 	if (rc < 0)
 		return rc;
 	pen__take_u8(&b);

@@ -54,10 +54,15 @@ int pen__h5_nomem(const struct pen_h5 *, struct pen_err *, size_t n);
 /* Loads n bytes at addr into a new buffer, which is the caller's to fini. */
 int pen__h5_load(struct pen_h5 *, uint64_t addr, uint64_t n, struct pen_buf *,
 		 struct pen_err *);
-/* The same for a structure that starts with a signature and, if `sum`, ends
- * with a checksum. The cursor covers the bytes between the two. */
-int pen__h5_load_as(struct pen_h5 *, uint64_t addr, uint64_t n,
-		    const char *sign, bool sum, struct pen_buf *,
+/* A structure that starts with a signature and, if `sum`, ends with a
+ * checksum. */
+struct pen_h5_part {
+	uint64_t addr, n;
+	const char *sign;
+	bool sum;
+};
+/* Loads one; the cursor covers the bytes between the two. */
+int pen__h5_load_as(struct pen_h5 *, struct pen_h5_part, struct pen_buf *,
 		    struct pen_bytes *, struct pen_err *);
 uint32_t pen__h5_sum(const void *p, size_t n);
 

@@ -99,7 +99,7 @@ static int load(struct reader *r, uint64_t addr, uint64_t n, const char *sign,
 		return pen__h5_cannot(r->h, r->err,
 				      "object headers of more than 32 blocks "
 				      "are not supported");
-	rc = pen__h5_load_as(r->h, addr, n, sign, r->v2,
+	rc = pen__h5_load_as(r->h, (struct pen_h5_part){ addr, n, sign, r->v2 },
 			     &hd->block[hd->nblocks], b, r->err);
 	if (rc >= 0)
 		hd->nblocks++;

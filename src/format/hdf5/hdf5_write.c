@@ -155,33 +155,44 @@ static int set_most(const struct writer *w, unsigned n, const hsize_t *dims,
 	return 0;
 }
 
-/* One data set of samples, or of a part of each. */
-static int put(const struct writer *w, const char *name, enum pen_dtype dtype,
-	       unsigned n, const hsize_t *dims, const void *data, bool plain)
+/* One data set of samples, or of a part of each. plain: without the layout
+ * that was asked for. */
+struct part {
+	const char *name;
+	enum pen_dtype dtype;
+	unsigned n;
+	const hsize_t *dims;
+	const void *data;
+	bool plain;
+};
+
+static int put(const struct writer *w, const struct part *p)
 {
-	hid_t type = pen__hdf5_type(dtype), space = -1;
+	hid_t type = pen__hdf5_type(p->dtype), space = -1;
 	hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE), set = -1;
 	hsize_t most[PEN_MAX_DIMS + 1];
 	int rc = 0;
 
-	/* equal data must give equal bytes, so no timestamps */
+	/* equal p->data must give equal bytes, so no timestamps */
 	H5Pset_obj_track_times(dcpl, false);
 	if (type < 0)
-		rc = pen__fail(w->err, P_UNSUPPORTED_TYPE, name,
+		rc = pen__fail(w->err, P_UNSUPPORTED_TYPE, p->name,
 			       "%s cannot be written to HDF5",
-			       pen_dtype_name(dtype));
-	if (!rc && !plain)
-		rc = set_most(w, n, dims, most);
-	if (!rc && !plain)
-		rc = set_layout(w, dcpl, n, dims, most, pen_dtype_size(dtype));
+			       pen_dtype_name(p->dtype));
+	if (!rc && !p->plain)
+		rc = set_most(w, p->n, p->dims, most);
+	if (!rc && !p->plain)
+		rc = set_layout(w, dcpl, p->n, p->dims, most,
+				pen_dtype_size(p->dtype));
 	if (!rc)
-		space = H5Screate_simple((int)n, dims, plain ? NULL : most);
+		space = H5Screate_simple((int)p->n, p->dims,
+					 p->plain ? NULL : most);
 	if (!rc)
-		set = H5Dcreate2(w->file, name, type, space, H5P_DEFAULT, dcpl,
-				 H5P_DEFAULT);
+		set = H5Dcreate2(w->file, p->name, type, space, H5P_DEFAULT,
+				 dcpl, H5P_DEFAULT);
 	if (!rc && (set < 0 || H5Dwrite(set, type, H5S_ALL, H5S_ALL,
-					H5P_DEFAULT, data) < 0))
-		rc = failed(w, "write a data set");
+					H5P_DEFAULT, p->data) < 0))
+		rc = failed(w, "write a p->data set");
 	if (set >= 0)
 		H5Dclose(set);
 	if (type >= 0)
@@ -216,7 +227,8 @@ static int put_part(const struct writer *w, unsigned i, unsigned n,
 		dims = less;
 	}
 	if (n == 1)
-		return put(w, name, fd->dtype, ndim, dims, data, false);
+		return put(w, &(struct part){ name, fd->dtype, ndim, dims, data,
+					      false });
 	part = row / n;
 	mem = pen__alloc((size_t)w->t->nsamples ? (size_t)w->t->nsamples : 1,
 			 part ? part : 1);
@@ -224,7 +236,7 @@ static int put_part(const struct writer *w, unsigned i, unsigned n,
 		return pen__fail_nomem(w->err, "hdf5", part);
 	for (uint64_t k = 0; part && k < w->t->nsamples; k++)
 		memcpy(mem + k * part, data + k * row + i * part, part);
-	rc = put(w, name, fd->dtype, ndim, dims, mem, false);
+	rc = put(w, &(struct part){ name, fd->dtype, ndim, dims, mem, false });
 	pen__free(mem);
 	return rc;
 }
@@ -258,8 +270,8 @@ static int put_field(const struct writer *w, uint32_t i)
 	if (n > 1)
 		dims[1] /= n;
 	if (w->t->nfields > 1)
-		return put(w, fd->name, fd->dtype, fd->ndim + 1, dims,
-			   w->data[i], false);
+		return put(w, &(struct part){ fd->name, fd->dtype, fd->ndim + 1,
+					      dims, w->data[i], false });
 	for (unsigned k = 0; rc >= 0 && k < n; k++)
 		rc = put_part(w, k, n, dims);
 	return rc;
@@ -273,7 +285,7 @@ static int put_labels(const struct writer *w)
 
 	if (!zero)
 		return pen__fail_nomem(w->err, "hdf5", (size_t)n * 8);
-	rc = put(w, "labels", PEN_I64, 1, &n, zero, true);
+	rc = put(w, &(struct part){ "labels", PEN_I64, 1, &n, zero, true });
 	pen__free(zero);
 	return rc;
 }

@@ -295,6 +295,12 @@ static bool slow_row(struct at *a, struct pen_csv_text row)
 	return row_end(a, more);
 }
 
+/* Where values and decimals end in a block. */
+struct marks {
+	uint16_t at[PEN_CSV_BLOCK + 1];
+	size_t n;
+};
+
 enum step { STEP_MORE, STEP_END, STEP_FAILED };
 
 /* A value [s, e) that is not a plain number, or whose destination must be
@@ -319,13 +325,15 @@ static bool odd_value(struct at *a, const uint8_t *text, const uint8_t *src,
 }
 
 /*
- * Parses the values that end in a block: marks at[0..n) of text, a copy of the
- * bytes at src. *used is the start of the first value that does not end in it.
+ * Parses the values that end in a block: marks of text, a copy of the bytes at
+ * src. *used is the start of the first value that does not end in it.
  */
 static inline __attribute__((always_inline)) enum step
 block(struct at *a, enum pen_dtype type, const uint8_t *text,
-      const uint8_t *src, const uint16_t at[], size_t n, size_t *used)
+      const uint8_t *src, const struct marks *m, size_t *used)
 {
+	const uint16_t *at = m->at;
+	const size_t n = m->n;
 	const uint32_t plain = a->t->place ? 0 : a->t->ncolumns;
 	const size_t size = type == PEN_U8 ? 1 : a->size;
 	uint8_t *to = a->dst + a->column * size;
@@ -377,25 +385,25 @@ static inline __attribute__((always_inline)) bool
 fast_row(struct at *a, enum pen_dtype type, struct pen_csv_text row)
 {
 	uint8_t buf[PAD + PEN_CSV_BLOCK + PEN_CSV_SPARE], *text = buf + PAD;
-	uint16_t at[PEN_CSV_BLOCK + 1];
+	struct marks m;
 
 	memset(buf, 0, PAD);
 	for (;;) {
 		const size_t left = (size_t)(row.e - row.p);
 		const bool last = left < PEN_CSV_BLOCK;
 		const size_t len = last ? left : PEN_CSV_BLOCK;
-		size_t n, used = 0;
+		size_t used = 0;
 		enum step step;
 		bool quoted;
 
 		copy(text, row.p, len);
 		/* the end of the bytes ends the line */
 		memset(text + len, '\n', PEN_CSV_SPARE);
-		n = pen__csv_marks(text, len + last, (uint8_t)a->p->delim, at,
-				   &quoted);
+		m.n = pen__csv_marks(text, len + last, (uint8_t)a->p->delim,
+				     m.at, &quoted);
 		if (quoted)
 			return slow_row(a, row);
-		step = block(a, type, text, row.p, at, n, &used);
+		step = block(a, type, text, row.p, &m, &used);
 		if (step != STEP_MORE)
 			return step == STEP_END && row_end(a, false);
 		if (!used)
