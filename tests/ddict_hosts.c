@@ -154,6 +154,80 @@ static void race(struct pen_ddict *d)
 	meet();
 }
 
+#define BULK ((size_t)64 << 10)
+#define NBULK 20
+
+/* The key of a large value: a number, or bytes. */
+static struct pen_key bulk_key(char *text, int r, int i)
+{
+	const int n = snprintf(text, 32, "rank %d, value %d", r, i);
+
+	return i % 2 ? (struct pen_key){ text, (uint64_t)n }
+		     : num((uint64_t)3 << 30 | (unsigned)(r * NBULK + i));
+}
+
+static void put_bulk(struct pen_ddict *d)
+{
+	struct pen_err e = { 0 };
+	uint8_t *p = malloc(BULK);
+	char text[32];
+
+	for (int i = 0; i < NBULK; i++) {
+		memset(p, rank * NBULK + i + 1, BULK);
+		CHECK_EQ(pen_ddict_put(d, bulk_key(text, rank, i),
+				       value(p, BULK - (size_t)i), &e),
+			 0);
+	}
+	free(p);
+}
+
+/* Those of a rank, and one that does not exist. */
+static void get_bulk(struct pen_ddict *d, int r)
+{
+	char text[NBULK + 1][32];
+	struct pen_key k[NBULK + 1];
+	struct pen_err e = { 0 };
+	struct pen_got *g;
+
+	for (int i = 0; i <= NBULK; i++)
+		k[i] = bulk_key(text[i], i < NBULK ? r : 1000, i);
+	if (!CHECK_EQ(pen_ddict_get_many(d, k, NBULK + 1, &g, &e), 0)) {
+		fprintf(stderr, "%s: %s\n", e.where, e.msg);
+		return;
+	}
+	CHECK(!g->values[NBULK].data);
+	for (int i = 0; i < NBULK; i++) {
+		const uint8_t *p = g->values[i].data;
+		const uint8_t is = (uint8_t)(r * NBULK + i + 1);
+		uint64_t wrong = 0;
+
+		if (!CHECK(p) || !CHECK_EQ(g->values[i].len, BULK - (size_t)i))
+			continue;
+		for (size_t at = 0; at < g->values[i].len; at++)
+			wrong += p[at] != is;
+		CHECK_EQ(wrong, 0);
+	}
+	pen_got_free(g);
+}
+
+/* Reads that may be one-sided: the first ones show that it is frozen. */
+static void freeze(struct pen_ddict *d)
+{
+	struct pen_err e = { 0 };
+
+	put_bulk(d);
+	meet();
+	if (!rank)
+		CHECK_EQ(pen_ddict_freeze(d, &e), 0);
+	meet();
+	for (int turn = 0; turn < 3; turn++) {
+		get_all(d);
+		for (int r = 0; r < size; r++)
+			get_bulk(d, r);
+	}
+	meet();
+}
+
 int main(int argc, char **argv)
 {
 	const char *const *settings = (const char *const *)(argv + 1);
@@ -177,6 +251,7 @@ int main(int argc, char **argv)
 	large(d);
 	meet();
 	race(d);
+	freeze(d);
 	pen_ddict_close(d);
 	pen_ranks_close(ranks);
 	return test_end();

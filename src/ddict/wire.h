@@ -43,6 +43,13 @@ struct pen_read {
 	uint64_t off, n; /* within the region */
 };
 
+/* Which of the transports of a wire carries a call. */
+enum pen_lane {
+	PEN_LANE_SMALL,
+	PEN_LANE_BULK,	 /* fastest for large values */
+	PEN_LANE_READER, /* the one with one-sided reads */
+};
+
 /*
  * A request. The caller owns the storage, zeroed except for what it sets, and
  * must keep it and the bytes of req until the call is done.
@@ -59,7 +66,7 @@ struct pen_call {
 	 */
 	void *(*alloc)(struct pen_call *, size_t n);
 	void *arg; /* the caller's */
-	bool bulk; /* the values are large; may select another transport */
+	enum pen_lane lane;
 	/* For pen__wire_read(), instead of a request: */
 	struct pen_region *region;
 	const struct pen_read *reads;
@@ -102,7 +109,8 @@ int pen__reply_add(struct pen_reply *, const void *p, size_t n);
  */
 void *pen__reply_room(struct pen_reply *, size_t n);
 
-/* Serves the requests of other ranks; all calls are on the wire's thread. */
+/* Serves the requests of other ranks, on the thread of each transport in use:
+ * calls may be concurrent. */
 struct pen_wire_server {
 	void *arg;
 	/*
@@ -165,7 +173,8 @@ void pen__wire_call(struct pen_wire *, struct pen_call *);
 int pen__wire_wait(struct pen_wire *, struct pen_call *const *calls, size_t n,
 		   struct pen_err *err);
 /*
- * One-sided reads: the owner exposes memory, only from serve(), and
+ * One-sided reads: the owner exposes memory, only from
+ * serve() of a request on PEN_LANE_READER, and
  * sends the key (valid until the wire closes) to those that may read it; they
  * make a region of it. The memory must not change. Where the network can, the
  * owner's processor is not involved.

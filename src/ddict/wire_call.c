@@ -212,7 +212,11 @@ static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
 
 void pen__wire_call(struct pen_wire *w, struct pen_call *c)
 {
-	call(c->bulk && w->bulk ? w->bulk : w, c, PEN_ASK);
+	if (c->lane == PEN_LANE_BULK && w->bulk)
+		w = w->bulk;
+	else if (c->lane == PEN_LANE_READER && w->reader)
+		w = w->reader;
+	call(w, c, PEN_ASK);
 }
 
 void pen__wire_read(struct pen_wire *front, struct pen_call *c)

@@ -58,6 +58,7 @@ struct ucx {
 	bool *heard, *dropped;
 	uint64_t looked;
 	bool worked;
+	pthread_t thread;
 };
 
 static void wake(struct ucx *u)
@@ -269,6 +270,9 @@ static int ucx_expose(struct pen_wire *w, const void *p, uint64_t n,
 {
 	struct ucx *u = w->priv;
 
+	if (!pthread_equal(u->thread, pthread_self()))
+		return pen__fail(err, P_BAD_MESSAGE, "ucx",
+				 "a request for memory came another way");
 	return u->module->expose(u->node, p, n, key, nkey, err);
 }
 
@@ -323,6 +327,7 @@ static void run(void *arg, unsigned thread)
 	uint64_t busy = pen__now_ns(), now;
 
 	(void)thread;
+	u->thread = pthread_self();
 	hello_all(u);
 	while (!atomic_load(&u->give_up)) {
 		u->worked = false;
