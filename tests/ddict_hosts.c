@@ -1,9 +1,12 @@
 /*
  * Run by e2e/ddict_hosts.sh under mpirun, with settings as arguments: ranks
  * that request many values ahead, send each other large ones, and write and
- * read the same keys concurrently.
+ * read the same keys concurrently. `kill` before the settings ends the last
+ * rank while the others read from it.
  */
 #include "ddict.h"
+
+#include <signal.h>
 
 #include "base/mem.h"
 
@@ -220,22 +223,75 @@ static void freeze(struct pen_ddict *d)
 	if (!rank)
 		CHECK_EQ(pen_ddict_freeze(d, &e), 0);
 	meet();
-	for (int turn = 0; turn < 3; turn++) {
+	get_all(d);
+	for (int r = 0; r < size; r++)
+		get_bulk(d, r);
+	meet();
+}
+
+static uint64_t served(struct pen_ddict *d)
+{
+	struct pen_shard_stats s = { 0 };
+	struct pen_err e = { 0 };
+
+	CHECK_EQ(pen_ddict_stats(d, (uint32_t)rank, &s, sizeof(s), &e), 0);
+	return s.nserved;
+}
+
+/* direct: no rank serves a request for a value. */
+static void get_frozen(struct pen_ddict *d, bool direct)
+{
+	const uint64_t before = served(d);
+
+	meet();
+	for (int turn = 0; turn < 2; turn++) {
 		get_all(d);
 		for (int r = 0; r < size; r++)
 			get_bulk(d, r);
 	}
 	meet();
+	if (direct)
+		CHECK_EQ(served(d), before);
+}
+
+/* The last rank is killed while others read: they are told which one. */
+static void end_last(struct pen_ddict *d)
+{
+	struct pen_key k[NBULK];
+	struct pen_err e = { 0 };
+	struct pen_got *g;
+	int rc = 0;
+
+	for (uint64_t i = 0; i < NBULK; i++)
+		k[i] = num((uint64_t)(size - 1) * N + i);
+	while (!rc) {
+		rc = pen_ddict_get_many(d, k, NBULK, &g, &e);
+		if (!rc)
+			pen_got_free(g);
+		if (rank == size - 1)
+			raise(SIGKILL);
+	}
+	fprintf(stderr, "told %s: %s\n", e.where, e.msg);
+}
+
+static bool given(int argc, char **argv, const char *setting)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], setting))
+			return true;
+	return false;
 }
 
 int main(int argc, char **argv)
 {
-	const char *const *settings = (const char *const *)(argv + 1);
+	const bool kill = given(argc, argv, "kill");
+	const char *const *settings = (const char *const *)(argv + 1 + kill);
 	struct pen_ddict *d = NULL;
 	struct pen_err e = { 0 };
 
 	if (pen_ranks_open(&ranks, &e) ||
-	    pen_ddict_open(&d, ranks, settings, (uint32_t)argc - 1, &e)) {
+	    pen_ddict_open(&d, ranks, settings, (uint32_t)(argc - 1 - kill),
+			   &e)) {
 		fprintf(stderr, "%s: %s\n", e.where, e.msg);
 		pen_ranks_close(ranks);
 		return 2;
@@ -252,6 +308,9 @@ int main(int argc, char **argv)
 	meet();
 	race(d);
 	freeze(d);
+	get_frozen(d, given(argc, argv, "direct=always"));
+	if (kill)
+		end_last(d);
 	pen_ddict_close(d);
 	pen_ranks_close(ranks);
 	return test_end();
