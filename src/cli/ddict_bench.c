@@ -73,8 +73,7 @@ static const struct pen_opt opts[] = {
 	  .off = OFF(others),
 	  .dflt = "false",
 	  .help = "get only values that other ranks have put (with "
-		  "spread=blocks and keys= the number of values, these are in "
-		  "their memory)" },
+		  "spread=blocks keys=VALUES: from their memory)" },
 	{ .name = NULL },
 };
 

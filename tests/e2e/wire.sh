@@ -124,8 +124,8 @@ hosts_up 2>"$dir/err" || skip "two hosts need root and network namespaces"
 all tcp tcp 4 "${hosts[@]}"
 all mpi mpi 4 "${hosts[@]}"
 all auto 'tcp|mpi|ucx' 4 "${hosts[@]}"
-[ ! $ucx ] || all ucx ucx 4 "${hosts[@]}"
 grep -q 'rma: .' "$dir/out" || fail "two hosts: rma not looked at"
+[ ! $ucx ] || all ucx ucx 4 "${hosts[@]}"
 for t in tcp $ucx; do
 	run 137 "${at_once[@]}" "${hosts[@]}" -n 4 "$ranks" kill "$t"
 done
