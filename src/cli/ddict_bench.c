@@ -15,7 +15,8 @@
 
 struct bench {
 	/* settings */
-	uint64_t values, size, batch, time_ns;
+	uint64_t values, size, batch, time_ns, readers;
+	bool others;
 	/* flags */
 	bool json;
 	struct dict x;
@@ -62,6 +63,17 @@ static const struct pen_opt opts[] = {
 	  .off = OFF(time_ns),
 	  .dflt = "300ms",
 	  .help = "duration of each measurement" },
+	{ .name = "readers",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(readers),
+	  .dflt = "0",
+	  .help = "ranks that get values; the rest only serve (0: all)" },
+	{ .name = "others",
+	  .type = PEN_OPT_BOOL,
+	  .off = OFF(others),
+	  .dflt = "false",
+	  .help = "get only values that other ranks have put (with "
+		  "spread=blocks keys=VALUES: from their memory)" },
 	{ .name = NULL },
 };
 
@@ -77,7 +89,12 @@ typedef int way(struct bench *b, uint64_t n, struct pen_err *err);
 
 static uint64_t draw(struct bench *b)
 {
-	return pen__mulhi(pen__rng_u64(&b->rng), b->values);
+	uint64_t key;
+
+	if (!b->others)
+		return pen__mulhi(pen__rng_u64(&b->rng), b->values);
+	key = pen__mulhi(pen__rng_u64(&b->rng), b->values - b->mine);
+	return key < b->first ? key : key + b->mine;
 }
 
 static void draw_keys(struct bench *b, struct pen_key *k)
@@ -251,20 +268,21 @@ struct variant {
 	const char *name;
 	way *fn;
 	bool once; /* run once over all values instead of for a fixed time */
+	bool gets;
 };
 
 static const struct variant variants[] = {
-	{ "gather loop in C", gather, false },
-	{ "put_many", put_many, true },
-	{ "put", put_each, false },
-	{ "get_many, lent", get_lent, false },
-	{ "get_many, copied", get_copied, false },
-	{ "get_many, ahead, copied", get_ahead, false },
-	{ "get", get_each, false },
-	{ NULL, freeze, true },
-	{ "frozen: get_many, lent", get_lent, false },
-	{ "frozen: get_many, copied", get_copied, false },
-	{ "frozen: get", get_each, false },
+	{ "gather loop in C", gather, false, false },
+	{ "put_many", put_many, true, false },
+	{ "put", put_each, false, false },
+	{ "get_many, lent", get_lent, false, true },
+	{ "get_many, copied", get_copied, false, true },
+	{ "get_many, ahead, copied", get_ahead, false, true },
+	{ "get", get_each, false, true },
+	{ NULL, freeze, true, false },
+	{ "frozen: get_many, lent", get_lent, false, true },
+	{ "frozen: get_many, copied", get_copied, false, true },
+	{ "frozen: get", get_each, false, true },
 };
 #define NVARIANTS (sizeof(variants) / sizeof(variants[0]))
 
@@ -307,7 +325,9 @@ static int run_arms(struct bench *b, struct result *r, struct pen_err *err)
 		double v[3] = { 0 };
 
 		/* gets start only after all ranks have put their values */
-		rc = run_variant(b, &variants[i], v, err);
+		if (!variants[i].gets || !b->readers ||
+		    (uint64_t)b->x.comm->rank < b->readers)
+			rc = run_variant(b, &variants[i], v, err);
 		rc = pen__comm_agree(b->x.comm, rc, err);
 		if (!rc)
 			rc = pen__comm_reduce(b->x.comm, v, 3, PEN_SUM, err);
@@ -324,6 +344,9 @@ static int prepare(struct bench *b, struct pen_err *err)
 
 	b->first = b->values * rank / size;
 	b->mine = b->values * (rank + 1) / size - b->first;
+	if (b->others && size == 1)
+		return pen__fail(err, P_BAD_VALUE, "others",
+				 "there is only one rank");
 	if (!b->mine)
 		return pen__fail(
 			err, P_BAD_VALUE, "values",

@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,27 +173,63 @@ static int choose(char *path, const char *mpi, struct pen_err *err)
 	return rc;
 }
 
-int pen__comm_load(const char *mpi, const struct pen_comm_module **out,
-		   struct pen_err *err)
+/* A module starts with its version. */
+static int load(const char *path, int flags, const char *symbol,
+		unsigned version, const void **out, struct pen_err *err)
 {
-	const struct pen_comm_module *m;
-	char path[PATH_MAX];
-	void *so;
-	int rc;
+	const unsigned *m;
+	void *so = dlopen(path, RTLD_NOW | flags);
 
-	rc = choose(path, mpi, err);
-	if (rc)
-		return rc;
-	/* global: components that an MPI library loads need its symbols */
-	so = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 	if (!so)
 		return pen__fail(err, P_UNSUPPORTED_SYSTEM, path,
 				 "cannot load the module: %.120s", dlerror());
-	m = dlsym(so, PEN_COMM_SYMBOL);
-	if (!m || m->version != PEN_COMM_VERSION)
+	m = dlsym(so, symbol);
+	if (!m || *m != version)
 		return pen__fail(err, P_UNSUPPORTED_SYSTEM, path,
 				 "the module belongs to another version of "
 				 "penstock; reinstall both from one build");
 	*out = m;
 	return 0;
+}
+
+int pen__comm_load(const char *mpi, const struct pen_comm_module **out,
+		   struct pen_err *err)
+{
+	char path[PATH_MAX];
+	const void *m;
+	int rc;
+
+	rc = choose(path, mpi, err);
+	/* global: components that an MPI library loads need its symbols */
+	if (!rc)
+		rc = load(path, RTLD_GLOBAL, PEN_COMM_SYMBOL, PEN_COMM_VERSION,
+			  &m, err);
+	if (!rc)
+		*out = m;
+	return rc;
+}
+
+/* UCX handles these signals from the moment it is loaded; this program, or the
+ * one that uses the library, has its own handlers. */
+static const int signals[] = { SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGABRT };
+#define NSIGNALS (sizeof(signals) / sizeof(signals[0]))
+
+int pen__ucx_load(const struct pen_ucx_module **out, struct pen_err *err)
+{
+	struct sigaction before[NSIGNALS];
+	char path[PATH_MAX];
+	const void *m;
+	int rc;
+
+	rc = find(path, "ucx", err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < NSIGNALS; i++)
+		(void)sigaction(signals[i], NULL, &before[i]);
+	rc = load(path, 0, PEN_UCX_SYMBOL, PEN_UCX_VERSION, &m, err);
+	for (size_t i = 0; i < NSIGNALS; i++)
+		(void)sigaction(signals[i], &before[i], NULL);
+	if (!rc)
+		*out = m;
+	return rc;
 }

@@ -8,6 +8,7 @@
 #define PEN_COMM_MODULE_H
 
 #include "comm/comm.h"
+#include "comm/ucx.h"
 
 /* Increment when anything here, in comm.h or in struct pen_err changes. */
 #define PEN_COMM_VERSION 3
@@ -36,6 +37,8 @@ struct pen_comm_module {
  */
 int pen__comm_load(const char *mpi, const struct pen_comm_module **out,
 		   struct pen_err *err);
+/* The same for penstock-ucx.so. */
+int pen__ucx_load(const struct pen_ucx_module **out, struct pen_err *err);
 /* Debian packages of an MPI library, for messages: to build with, to run. */
 const char *pen__mpi_to_build(const char *mpi);
 const char *pen__mpi_to_run(const char *mpi);

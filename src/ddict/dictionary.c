@@ -116,8 +116,10 @@ static int ask_remote(struct got *g, int owner, const struct pen_key *k,
 
 	t->pick = *p;
 	rc = pen__remote_make(&t->r, PEN_OP_GET, k, NULL, p, err);
-	if (!rc)
+	if (!rc) {
+		pen__direct_plan(g->d, &t->r, g->d->first + owner, k, p);
 		rc = pen__remote_send(g->d, &t->r, g->d->first + owner, err);
+	}
 	t->sent = !rc;
 	return rc;
 }
@@ -189,9 +191,14 @@ PEN_API int pen_ddict_wait(struct pen_got *got, struct pen_err *err)
 			continue;
 		g->rc = pen__remote_wait(g->d, &t->r, err);
 		t->done = true;
-		if (!g->rc)
+		if (!g->rc && t->r.reads)
+			g->rc = pen__direct_values(g->d, &t->r, &t->pick,
+						   g->values, err);
+		else if (!g->rc)
 			g->rc = pen__remote_values(&t->r, &t->pick, g->values,
 						   err);
+		if (!g->rc)
+			pen__direct_note(g->d, &t->r, g->values, &t->pick);
 	}
 	return g->rc;
 }

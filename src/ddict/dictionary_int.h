@@ -10,6 +10,7 @@
 #include "ddict/wire.h"
 
 enum { SPREAD_HASH, SPREAD_BLOCKS };
+enum { DIRECT_AUTO, DIRECT_ALWAYS, DIRECT_NEVER };
 
 struct ddict_opts {
 	char *name;
@@ -20,6 +21,7 @@ struct ddict_opts {
 	int spread;
 	uint64_t keys;
 	char *restore;
+	int direct;
 };
 
 struct pen_ddict {
@@ -30,13 +32,15 @@ struct pen_ddict {
 	int first;	      /* first rank of this rank's group */
 	struct pen_seg **seg; /* one per rank; NULL: on another machine */
 	struct pen_seg *mine;
-	bool made;	       /* mine was created by this process */
-	struct pen_wire *wire; /* NULL: all shards are mapped */
+	bool made;		   /* mine was created by this process */
+	struct pen_wire *wire;	   /* NULL: all shards are mapped */
+	struct pen_direct *direct; /* NULL: no one-sided reads */
+	_Atomic uint64_t typical;  /* size of values lately received */
 	struct pen_name_server *server;
 	uint64_t pid; /* process that opened it; the wire works only there */
 	_Atomic uint64_t wait_ns;
 	char host[64];
-	char how[512];
+	char how[768];
 };
 
 /* Owner of a key within its group, 0 .. width - 1. */
@@ -77,6 +81,7 @@ enum pen_op {
 	PEN_OP_FREEZE,
 	PEN_OP_STATS,
 	PEN_OP_KEYS,
+	PEN_OP_INDEX,
 };
 struct pen_key_pick {
 	const uint32_t *at; /* indices into an array; NULL: all in order */
@@ -87,6 +92,8 @@ struct pen_remote {
 	enum pen_op op;
 	void *buf; /* the message without the values */
 	struct iovec *iov;
+	struct pen_read *reads; /* NULL: a request; one per key */
+	bool frozen; /* the reply said so: the shard's memory can be read */
 };
 /*
  * Prepares a request for n keys, those at at[i] (NULL: all in order), and for
@@ -115,6 +122,35 @@ int pen__remote_each_key(const struct pen_remote *,
 int pen__ddict_serve(void *d, int from, const void *req, size_t n,
 		     struct pen_reply *out, struct pen_err *err);
 void pen__ddict_sent(void *d, struct pen_reply *);
+
+/* Writes back the keys of a request that was made; *keys is to be freed. */
+int pen__remote_keys(const struct pen_remote *, struct pen_key **keys,
+		     struct pen_err *err);
+
+/* --- direct.c: one-sided reads of frozen shards --- */
+/*
+ * After the wire is open: 0 with d->direct NULL if there are no such reads, and
+ * an error only with direct=always.
+ */
+int pen__direct_open(struct pen_ddict *, struct pen_err *err);
+void pen__direct_close(struct pen_ddict *);
+/* Notes what a reply has shown. */
+void pen__direct_note(struct pen_ddict *, const struct pen_remote *,
+		      const struct pen_value *, const struct pen_key_pick *);
+/*
+ * Chooses how a get of these keys is sent: fills r->reads for one-sided reads.
+ * The first time that a rank's shard is known to be frozen, this fetches its
+ * index.
+ */
+void pen__direct_plan(struct pen_ddict *, struct pen_remote *r, int to,
+		      const struct pen_key *, const struct pen_key_pick *);
+/* As pen__remote_values(), after reads. */
+int pen__direct_values(struct pen_ddict *, struct pen_remote *,
+		       const struct pen_key_pick *, struct pen_value *values,
+		       struct pen_err *err);
+/* Serves a part of this shard's index, from a bucket on. */
+int pen__direct_serve(struct pen_ddict *, uint64_t bucket,
+		      struct pen_reply *out, struct pen_err *err);
 
 /* --- restore.c --- */
 /* Without a shard: maps a saved one if it matches. With a shard: reads the

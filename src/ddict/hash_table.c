@@ -68,6 +68,16 @@ static bool tag_is(uint64_t slot, uint64_t hash)
 	return ((slot ^ hash << OFF_BITS) & ~OFF_MASK) == 0;
 }
 
+bool pen__slot_is(uint64_t slot, uint64_t hash)
+{
+	return slot > PEN_SLOT_GONE && tag_is(slot, hash);
+}
+
+uint64_t pen__slot_off(uint64_t slot)
+{
+	return (slot & OFF_MASK) * PEN_SEG_ALIGN;
+}
+
 const struct pen_seg_rec *pen__slot_rec(const struct pen_seg *s, uint64_t slot)
 {
 	const uint64_t off = (slot & OFF_MASK) * PEN_SEG_ALIGN;

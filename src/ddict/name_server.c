@@ -60,13 +60,14 @@ static socklen_t address(struct sockaddr_un *a, const char *name, int at)
 			   (size_t)n);
 }
 
-static bool same_user(int sock)
+/* c: the process at the other end; pid 0 if that cannot be told. */
+static bool same_user(int sock, struct ucred *c)
 {
-	struct ucred c;
-	socklen_t n = sizeof(c);
+	socklen_t n = sizeof(*c);
 
-	return !getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &c, &n) &&
-	       c.uid == geteuid();
+	*c = (struct ucred){ 0 };
+	return !getsockopt(sock, SOL_SOCKET, SO_PEERCRED, c, &n) &&
+	       c->uid == geteuid();
 }
 
 int pen__name_bind(const char *name, int at, int *sock, struct pen_err *err)
@@ -149,6 +150,7 @@ static void serve(void *arg, unsigned i)
 	struct pollfd p[2] = { { d->sock, POLLIN, 0 }, { d->stop, POLLIN, 0 } };
 	/* 1: the opener closes its copies; 2: the thread shares them */
 	const uint64_t told = keep_only(d) ? 1 : 2;
+	struct ucred peer;
 	int s;
 
 	(void)i;
@@ -161,7 +163,7 @@ static void serve(void *arg, unsigned i)
 		s = accept4(d->sock, NULL, NULL, SOCK_CLOEXEC);
 		if (s < 0)
 			continue;
-		if (same_user(s))
+		if (same_user(s, &peer))
 			hand_out(s, d->fd);
 		close(s);
 	}
@@ -255,12 +257,14 @@ static int receive(int sock)
 	return fd;
 }
 
-static int fetch_at(const char *name, int at)
+/* other: set if a process of another user holds this place. */
+static int fetch_at(const char *name, int at, struct ucred *other)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE_S };
 	struct sockaddr_un a;
 	const socklen_t n = address(&a, name, at);
 	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct ucred peer;
 	int fd = -1;
 
 	if (s < 0)
@@ -269,19 +273,31 @@ static int fetch_at(const char *name, int at)
 			 sizeof(patience));
 	(void)setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &patience,
 			 sizeof(patience));
-	if (!connect(s, (void *)&a, n) && same_user(s))
-		fd = receive(s);
+	if (!connect(s, (void *)&a, n)) {
+		if (same_user(s, &peer))
+			fd = receive(s);
+		else if (peer.pid)
+			*other = peer;
+	}
 	close(s);
 	return fd;
 }
 
 int pen__name_fetch(const char *name, int *fd, struct pen_err *err)
 {
+	struct ucred other = { 0 };
+
 	for (int i = 0; i < PEN_NAME_SERVERS; i++) {
-		*fd = fetch_at(name, i);
+		*fd = fetch_at(name, i, &other);
 		if (*fd >= 0)
 			return 0;
 	}
+	/* names of other users differ: this one was made to be mistaken */
+	if (other.pid)
+		return pen__fail(err, P_NO_PERMISSION, name,
+				 "process %d of another user (uid %u) occupies "
+				 "this name; choose another name",
+				 (int)other.pid, (unsigned)other.uid);
 	return pen__fail(err, P_NO_DICTIONARY, name,
 			 "no process of this user on this machine has a "
 			 "dictionary with this name");

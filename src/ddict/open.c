@@ -21,6 +21,7 @@
 #define PATIENCE_NS 4000000000u
 
 static const char *const spreads[] = { "hash", "blocks", NULL };
+static const char *const directs[] = { "auto", "always", "never", NULL };
 
 #define O(member) offsetof(struct ddict_opts, member)
 const struct pen_opt pen__ddict_opts[] = {
@@ -47,12 +48,16 @@ const struct pen_opt pen__ddict_opts[] = {
 	  "expected number of keys, to size the index once", NULL, 0, 0 },
 	{ "transport", PEN_OPT_STR, O(transport), "auto",
 	  "transport between machines: auto (the fastest that works), tcp, "
-	  "mpi, rma; shm: none",
+	  "mpi, ucx, rma; shm: none",
 	  NULL, 0, 0 },
 	{ "share", PEN_OPT_BOOL, O(share), "true",
 	  "share memory between the ranks of a machine (false: use the "
 	  "transport)",
 	  NULL, 0, 0 },
+	{ "direct", PEN_OPT_ENUM, O(direct), "auto",
+	  "read values of a frozen dictionary from the memory of other "
+	  "machines, through ucx: auto (if it is faster), always, never",
+	  directs, 0, 0 },
 	{ "restore", PEN_OPT_STR, O(restore), NULL,
 	  "start from a saved dictionary, mapped and frozen if the shards "
 	  "match",
@@ -323,7 +328,7 @@ static int connect_ranks(struct pen_ddict *d, struct pen_err *err)
 			 ? "shared memory on a machine, between machines "
 			 : "",
 		 pen__wire_why(d->wire));
-	return 0;
+	return pen__comm_agree(d->comm, pen__direct_open(d, err), err);
 }
 
 /* A number that almost certainly differs for different texts. */
@@ -346,6 +351,7 @@ static int compare_settings(struct pen_ddict *d, struct pen_err *err)
 		d->o.restore != NULL,
 		d->o.writable,
 		number_of(d->o.transport),
+		d->o.direct,
 	};
 	enum { N = sizeof(mine) / sizeof(mine[0]) };
 	double v[2 * N];
@@ -358,10 +364,11 @@ static int compare_settings(struct pen_ddict *d, struct pen_err *err)
 	rc = pen__comm_reduce(d->comm, v, 2 * N, PEN_MIN, err);
 	for (int i = 0; i < N && !rc; i++)
 		if (v[i] != -v[N + i])
-			rc = pen__fail(
-				err, P_RANKS_DISAGREE, "settings",
-				"width, spread, keys, share, restore, writable "
-				"and transport must be the same on all ranks");
+			rc = pen__fail(err, P_RANKS_DISAGREE, "settings",
+				       "width, spread, keys, share, restore, "
+				       "writable, "
+				       "transport and direct must be the same "
+				       "on all ranks");
 	return rc;
 }
 
@@ -451,6 +458,7 @@ PEN_API void pen_ddict_close(struct pen_ddict *d)
 		pen__wire_close(d->wire);
 		pen__name_server_close(d->server);
 	}
+	pen__direct_close(d);
 	for (int i = 0; d->seg && i < d->size; i++)
 		if (d->seg[i] != d->mine)
 			pen__seg_close(d->seg[i]);

@@ -2,8 +2,8 @@
  * Messages between ranks of different machines. A request has a header, one
  * word per key (its number, or its length in bytes), which keys are bytes, for
  * a put the lengths of the values, then the bytes of the keys and of the
- * values. The reply to a get has one length per key, then the values, each
- * padded to 16 bytes, so that they can be used in place.
+ * values. The reply to a get has a word of flags, one length per key, then the
+ * values, each padded to 16 bytes, so that they can be used in place.
  *
  * Ranks run the same program, but messages are checked as if they did not.
  */
@@ -16,6 +16,7 @@
 #include "ddict/dictionary_int.h"
 
 #define NONE UINT64_MAX
+#define FROZEN 1u /* flag of a reply */
 
 struct head {
 	uint32_t op;
@@ -83,6 +84,7 @@ int pen__remote_make(struct pen_remote *r, enum pen_op op,
 	const size_t len = sizeof(struct head) + p->n * (put ? 16 : 8) +
 			   (has_bytes ? p->n : 0) + bytes;
 	struct head h = { (uint32_t)op, has_bytes, p->n };
+	uint64_t total = 0; /* of the values */
 	uint8_t *to;
 
 	*r = (struct pen_remote){ .op = op };
@@ -103,12 +105,15 @@ int pen__remote_make(struct pen_remote *r, enum pen_op op,
 	for (uint64_t i = 0; put && i < p->n; i++) {
 		const struct pen_value *x = v + pick(p, i);
 
+		total += x->len;
 		if (x->len)
 			r->iov[r->call.nreq++] =
 				(struct iovec){ (void *)(uintptr_t)x->data,
 						x->len };
 	}
 	r->call.req = r->iov;
+	if (p->n && total / p->n >= PEN_BULK)
+		r->call.lane = PEN_LANE_BULK;
 	return 0;
 }
 
@@ -121,7 +126,10 @@ int pen__remote_send(struct pen_ddict *d, struct pen_remote *r, int to,
 			"a forked process reaches only the shards on its "
 			"machine; open the dictionary after the fork");
 	r->call.to = to;
-	pen__wire_call(d->wire, &r->call);
+	if (r->reads)
+		pen__wire_read(d->wire, &r->call);
+	else
+		pen__wire_call(d->wire, &r->call);
 	return 0;
 }
 
@@ -148,10 +156,14 @@ int pen__remote_values(struct pen_remote *r, const struct pen_key_pick *p,
 		       struct pen_value *values, struct pen_err *err)
 {
 	struct pen_bytes b = pen__bytes(r->call.reply, r->call.reply_len);
-	const uint8_t *lens = pen__take(&b, pen__round16(p->n * 8));
+	const uint8_t *lens = pen__take(&b, pen__round16(p->n * 8 + 8));
+	uint64_t flags;
 
 	if (!lens)
 		return fail_reply(r, err);
+	memcpy(&flags, lens, 8);
+	r->frozen = flags & FROZEN;
+	lens += 8;
 	for (uint64_t i = 0; i < p->n; i++) {
 		struct pen_value *v = values + pick(p, i);
 		uint64_t len;
@@ -176,8 +188,10 @@ void pen__remote_fini(struct pen_remote *r)
 {
 	pen__free(r->buf);
 	pen__free(r->iov);
+	pen__free(r->reads);
 	pen__free(r->call.reply);
 	r->buf = r->iov = r->call.reply = NULL;
+	r->reads = NULL;
 }
 
 /* --- serving --- */
@@ -274,6 +288,7 @@ static int decode(struct request *q, const void *req, size_t n,
 /* Before the lengths, not sent: the pin that holds the values. */
 struct room {
 	struct pen_pin pin;
+	uint64_t flags;
 	uint64_t len[];
 };
 
@@ -283,11 +298,11 @@ static int reply_values(struct pen_reply *out, struct room *room,
 	const uint64_t n = q->h.n;
 	int rc = 0;
 
-	if (n & 1)
+	if (!(n & 1))
 		room->len[n] = 0;
 	for (uint64_t i = 0; i < n; i++)
 		room->len[i] = q->values[i].data ? q->values[i].len : NONE;
-	rc = pen__reply_add(out, room->len, pen__round16(n * 8));
+	rc = pen__reply_add(out, &room->flags, pen__round16(n * 8 + 8));
 	for (uint64_t i = 0; i < n && !rc && q->h.op != PEN_OP_HAS; i++)
 		if (q->values[i].data && q->values[i].len)
 			rc = pen__reply_add(out, q->values[i].data,
@@ -299,7 +314,7 @@ static int serve_values(struct pen_ddict *d, struct request *q,
 			struct pen_reply *out, struct pen_err *err)
 {
 	struct room *room =
-		pen__reply_room(out, sizeof(*room) + pen__round16(q->h.n * 8));
+		pen__reply_room(out, sizeof(*room) + q->h.n * 8 + 8);
 	int rc;
 
 	if (!room)
@@ -322,6 +337,7 @@ static int serve_values(struct pen_ddict *d, struct request *q,
 	if (rc)
 		return rc;
 	pen__seg_settle(d->mine, &room->pin);
+	room->flags = d->mine->head && pen__seg_frozen(d->mine) ? FROZEN : 0;
 	pen__shard_count(d->mine, 0, 0, q->h.n);
 	return reply_values(out, room, q, err);
 }
@@ -432,6 +448,16 @@ int pen__remote_each_key(const struct pen_remote *r,
 	return rc;
 }
 
+int pen__remote_keys(const struct pen_remote *r, struct pen_key **keys,
+		     struct pen_err *err)
+{
+	struct request q;
+	int rc = decode(&q, r->buf, r->iov[0].iov_len, err);
+
+	*keys = q.keys;
+	return rc;
+}
+
 static int serve(struct pen_ddict *d, struct request *q, struct pen_reply *out,
 		 struct pen_err *err)
 {
@@ -450,6 +476,10 @@ static int serve(struct pen_ddict *d, struct request *q, struct pen_reply *out,
 		return serve_stats(d, out, err);
 	case PEN_OP_KEYS:
 		return serve_keys(d, out, err);
+	case PEN_OP_INDEX:
+		if (q->h.n != 1)
+			break;
+		return pen__direct_serve(d, q->keys[0].number, out, err);
 	}
 	return fail_request(err);
 }

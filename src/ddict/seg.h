@@ -223,6 +223,9 @@ const struct pen_seg_table *pen__table_of(const struct pen_seg *);
 /* The record of a slot, or NULL: none, or out of bounds. */
 const struct pen_seg_rec *pen__slot_rec(const struct pen_seg *, uint64_t slot);
 uint64_t pen__slot_make(uint64_t off, uint64_t hash);
+/* True if the slot may be that of a key with this hash. */
+bool pen__slot_is(uint64_t slot, uint64_t hash);
+uint64_t pen__slot_off(uint64_t slot);
 uint64_t pen__table_bytes(uint64_t nbuckets);
 uint64_t pen__table_buckets(uint64_t nkeys); /* for this many keys */
 /* Inserts into a table that nobody reads yet. */

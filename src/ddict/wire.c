@@ -15,6 +15,7 @@
 static const struct pen_transport *const transports[] = {
 	&pen__wire_tcp,
 	&pen__wire_mpi,
+	&pen__wire_ucx,
 	&pen__wire_rma,
 };
 #define NTRANSPORTS (sizeof(transports) / sizeof(transports[0]))
@@ -58,6 +59,14 @@ static void wire_free(struct pen_wire *w)
 {
 	if (!w)
 		return;
+	while (w->regions) {
+		struct pen_region *r = w->regions;
+
+		w->regions = r->next;
+		pen__free(r);
+	}
+	pthread_mutex_destroy(&w->lock);
+	pen__free(w->probe_room);
 	for (int i = 0; w->peers && i < w->size; i++) {
 		pthread_mutex_destroy(&w->peers[i].lock);
 		pen__free(w->peers[i].slots);
@@ -82,6 +91,7 @@ static int wire_new(struct pen_wire **out, const struct pen_comm *comm,
 		pen__free(w);
 		return pen__fail_nomem(err, "wire", sizeof(*w->peers));
 	}
+	pthread_mutex_init(&w->lock, NULL);
 	for (int i = 0; i < w->size; i++) {
 		struct pen_wire_peer *p = &w->peers[i];
 
@@ -99,9 +109,61 @@ void pen__wire_close(struct pen_wire *w)
 	/* a forked child has no thread to stop, and its locks may be held */
 	if (w && w->pid != getpid())
 		return;
+	if (w && w->bulk)
+		pen__wire_close(w->bulk);
+	if (w && w->reader && w->reader != w->bulk)
+		pen__wire_close(w->reader);
 	if (w && w->transport)
 		w->transport->close(w);
 	wire_free(w);
+}
+
+/* --- one-sided reads --- */
+
+static struct pen_wire *reader_of(const struct pen_wire *w)
+{
+	return w->reader ? w->reader : (struct pen_wire *)(uintptr_t)w;
+}
+
+bool pen__wire_able_to_read(const struct pen_wire *w)
+{
+	const struct pen_wire *r = reader_of(w);
+
+	return r->transport && r->transport->read;
+}
+
+bool pen__wire_can_read(const struct pen_wire *w, bool bulk)
+{
+	return w->reads[bulk];
+}
+
+int pen__wire_expose(struct pen_wire *w, const void *p, uint64_t n,
+		     const void **key, size_t *nkey, struct pen_err *err)
+{
+	struct pen_wire *r = reader_of(w);
+
+	return r->transport->expose(r, p, n, key, nkey, err);
+}
+
+int pen__wire_region(struct pen_wire *front, int rank, uint64_t base,
+		     uint64_t n, const void *key, size_t nkey,
+		     struct pen_region **out, struct pen_err *err)
+{
+	struct pen_wire *w = reader_of(front);
+	struct pen_region *r = pen__alloc(sizeof(*r) + nkey, 1);
+
+	if (!r)
+		return pen__fail_nomem(err, "wire", sizeof(*r) + nkey);
+	*r = (struct pen_region){
+		.rank = rank, .base = base, .n = n, .nkey = nkey
+	};
+	memcpy(r->key, key, nkey);
+	pthread_mutex_lock(&w->lock);
+	r->next = w->regions;
+	w->regions = r;
+	pthread_mutex_unlock(&w->lock);
+	*out = r;
+	return 0;
 }
 
 struct card {
@@ -199,27 +261,50 @@ static void say_reasons(const struct trial *t, char *text, size_t cap)
 			    transports[i]->name, t[i].reason);
 }
 
-/* The chosen one comes first. */
-static void say_why(const struct trial *t, size_t best, char *text, size_t cap)
+static void say_speed(const struct pen_speed *v, char *text, size_t cap)
+{
+	if (v->samples <= 0)
+		return;
+	add(text, cap, ": %s samples/s, %s/s, %s",
+	    pen__show_count(v->samples).s, pen__show_bytes(v->bytes).s,
+	    pen__show_time(v->round_trip_us * 1e-6).s);
+	if (v->read_samples > 0)
+		add(text, cap, ", one-sided %s samples/s, %s/s",
+		    pen__show_count(v->read_samples).s,
+		    pen__show_bytes(v->read_bytes).s);
+}
+
+/* The transport of each class of values. */
+struct choice {
+	size_t small, bulk;
+	size_t reader; /* NTRANSPORTS: none */
+	bool reads[2];
+};
+
+/* The one of small values comes first. */
+static void say_why(const struct trial *t, const struct choice *c, char *text,
+		    size_t cap)
 {
 	text[0] = '\0';
-	add(text, cap, "%s", transports[best]->name);
-	if (t[best].speed.samples > 0)
-		add(text, cap, ": %s samples/s, %s",
-		    pen__show_count(t[best].speed.samples).s,
-		    pen__show_time(t[best].speed.round_trip_us * 1e-6).s);
+	add(text, cap, "%s", transports[c->small]->name);
+	say_speed(&t[c->small].speed, text, cap);
 	for (size_t i = 0; i < NTRANSPORTS; i++) {
-		if (i == best)
+		if (i == c->small || (!t[i].reason[0] && !t[i].wire))
 			continue;
+		add(text, cap, "; %s", transports[i]->name);
 		if (t[i].reason[0])
-			add(text, cap, "; %s: %s", transports[i]->name,
-			    t[i].reason);
-		else if (t[i].wire)
-			add(text, cap, "; %s: %s samples/s, %s",
-			    transports[i]->name,
-			    pen__show_count(t[i].speed.samples).s,
-			    pen__show_time(t[i].speed.round_trip_us * 1e-6).s);
+			add(text, cap, ": %s", t[i].reason);
+		else
+			say_speed(&t[i].speed, text, cap);
 	}
+	if (c->bulk != c->small)
+		add(text, cap, "; from 16 KiB: %s", transports[c->bulk]->name);
+	if (c->reads[0] || c->reads[1])
+		add(text, cap, "; frozen%s: one-sided %s",
+		    c->reads[0] && c->reads[1] ? ""
+		    : c->reads[0]	       ? ", under 16 KiB"
+					       : ", from 16 KiB",
+		    transports[c->reader]->name);
 }
 
 static bool wanted(const char *transport, const char *name)
@@ -275,11 +360,21 @@ static int try_all(struct trial *t, struct pen_comm *comm,
 	return n;
 }
 
+static double rate_of(const struct pen_speed *v, bool bulk)
+{
+	return bulk ? v->bytes : v->samples;
+}
+
+static double read_rate_of(const struct pen_speed *v, bool bulk)
+{
+	return bulk ? v->read_bytes : v->read_samples;
+}
+
 /*
  * The first in the table unless another one is clearly faster: a transport with
  * its own progress beats one that has to poll.
  */
-static size_t best_of(const struct trial *t)
+static size_t best_of(const struct trial *t, bool bulk)
 {
 	size_t best = NTRANSPORTS;
 
@@ -287,22 +382,61 @@ static size_t best_of(const struct trial *t)
 		if (!t[i].wire)
 			continue;
 		if (best == NTRANSPORTS ||
-		    t[i].speed.samples > 1.2 * t[best].speed.samples)
+		    rate_of(&t[i].speed, bulk) >
+			    1.2 * rate_of(&t[best].speed, bulk))
 			best = i;
 	}
 	return best;
 }
 
-static int measure_all(struct trial *t, struct pen_comm *comm,
+/* Reads are used for a class if they are faster than its requests. */
+static struct choice make_choice(const struct trial *t)
+{
+	struct choice c = { best_of(t, false),
+			    best_of(t, true),
+			    NTRANSPORTS,
+			    { false, false } };
+
+	for (size_t i = 0; i < NTRANSPORTS; i++) {
+		const size_t best[2] = { c.small, c.bulk };
+
+		if (!t[i].wire || !transports[i]->read)
+			continue;
+		for (int k = 0; k < 2; k++)
+			c.reads[k] = read_rate_of(&t[i].speed, k) >
+				     rate_of(&t[best[k]].speed, k);
+		if (c.reads[0] || c.reads[1])
+			c.reader = i;
+	}
+	return c;
+}
+
+/* A single one is measured only to compare reads with requests. */
+static int measure_all(struct trial *t, struct pen_comm *comm, bool several,
 		       struct pen_err *err)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < NTRANSPORTS && !rc; i++)
-		if (t[i].wire)
+		if (t[i].wire && (several || transports[i]->read))
 			rc = pen__wire_measure(t[i].wire, comm, &t[i].speed,
 					       err);
 	return rc;
+}
+
+/* Closes those that no class of values uses. */
+static void keep(struct trial *t, const struct choice *c)
+{
+	struct pen_wire *w = t[c->small].wire;
+
+	memcpy(w->reads, c->reads, sizeof(w->reads));
+	if (c->bulk != c->small)
+		w->bulk = t[c->bulk].wire;
+	if (c->reader < NTRANSPORTS && c->reader != c->small)
+		w->reader = t[c->reader].wire;
+	for (size_t i = 0; i < NTRANSPORTS; i++)
+		if (i != c->small && i != c->bulk && i != c->reader)
+			pen__wire_close(t[i].wire);
 }
 
 static int choose(struct pen_wire **out, struct pen_comm *comm,
@@ -310,25 +444,28 @@ static int choose(struct pen_wire **out, struct pen_comm *comm,
 		  struct pen_err *err)
 {
 	struct trial t[NTRANSPORTS];
-	size_t best = NTRANSPORTS;
-	int n, rc = 0;
+	struct choice c;
+	int n, rc;
 
 	memset(t, 0, sizeof(t));
 	n = try_all(t, comm, transport, server, err);
 	if (n < 0)
 		return n;
-	if (n > 1)
-		rc = measure_all(t, comm, err);
+	rc = measure_all(t, comm, n > 1, err);
 	if (!rc) {
-		best = best_of(t);
-		*out = t[best].wire;
-		say_why(t, best, (*out)->why, sizeof((*out)->why));
+		c = make_choice(t);
+		*out = t[c.small].wire;
+		say_why(t, &c, (*out)->why, sizeof((*out)->why));
 		rc = pen__comm_bcast(comm, (*out)->why, sizeof((*out)->why), 0,
 				     err);
 	}
+	if (!rc) {
+		keep(t, &c);
+		return 0;
+	}
+	*out = NULL;
 	for (size_t i = 0; i < NTRANSPORTS; i++)
-		if (rc || i != best)
-			pen__wire_close(t[i].wire);
+		pen__wire_close(t[i].wire);
 	return rc;
 }
 

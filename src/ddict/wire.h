@@ -1,8 +1,9 @@
 /*
  * Requests and replies between ranks, many at a time, with progress while the
  * ranks compute. Transports, one file and one line of a table (wire.c) each:
- * "tcp" (sockets; unix sockets within a host) and "mpi" (MPI messages, if MPI
- * supports multiple threads).
+ * "tcp" (sockets; unix sockets within a host), "mpi" (MPI messages, if MPI
+ * supports multiple threads) and "ucx" (whatever UCX has; it can read memory of
+ * another rank, too).
  *
  * A wire has one thread. It serves the requests of other ranks and receives the
  * replies to this rank's, whatever the rest of the process does.
@@ -34,6 +35,21 @@ struct pen_msg {
 	uint8_t kind;
 };
 
+/* Memory of another rank that this rank may read; exists as long as the wire.
+ */
+struct pen_region;
+struct pen_read {
+	void *to;
+	uint64_t off, n; /* within the region */
+};
+
+/* Which of the transports of a wire carries a call. */
+enum pen_lane {
+	PEN_LANE_SMALL,
+	PEN_LANE_BULK,	 /* fastest for large values */
+	PEN_LANE_READER, /* the one with one-sided reads */
+};
+
 /*
  * A request. The caller owns the storage, zeroed except for what it sets, and
  * must keep it and the bytes of req until the call is done.
@@ -50,6 +66,11 @@ struct pen_call {
 	 */
 	void *(*alloc)(struct pen_call *, size_t n);
 	void *arg; /* the caller's */
+	enum pen_lane lane;
+	/* For pen__wire_read(), instead of a request: */
+	struct pen_region *region;
+	const struct pen_read *reads;
+	uint32_t nreads;
 
 	/* set when done */
 	int code; /* 0 or a negative pen_code; err has the details */
@@ -61,6 +82,9 @@ struct pen_call {
 	_Atomic uint32_t state;
 	size_t got;
 	struct pen_msg out;
+	struct pen_call *next;
+	uint32_t nstarted, nlanded;
+	bool broken;
 };
 
 /*
@@ -85,7 +109,8 @@ int pen__reply_add(struct pen_reply *, const void *p, size_t n);
  */
 void *pen__reply_room(struct pen_reply *, size_t n);
 
-/* Serves the requests of other ranks; all calls are on the wire's thread. */
+/* Serves the requests of other ranks, on the thread of each transport in use:
+ * calls may be concurrent. */
 struct pen_wire_server {
 	void *arg;
 	/*
@@ -147,6 +172,27 @@ void pen__wire_call(struct pen_wire *, struct pen_call *);
  */
 int pen__wire_wait(struct pen_wire *, struct pen_call *const *calls, size_t n,
 		   struct pen_err *err);
+/*
+ * One-sided reads: the owner exposes memory, only from
+ * serve() of a request on PEN_LANE_READER, and
+ * sends the key (valid until the wire closes) to those that may read it; they
+ * make a region of it. The memory must not change. Where the network can, the
+ * owner's processor is not involved.
+ */
+int pen__wire_expose(struct pen_wire *, const void *p, uint64_t n,
+		     const void **key, size_t *nkey, struct pen_err *err);
+int pen__wire_region(struct pen_wire *, int rank, uint64_t base, uint64_t n,
+		     const void *key, size_t nkey, struct pen_region **out,
+		     struct pen_err *err);
+/* As pen__wire_call(): reads call->reads, which must stay valid. */
+void pen__wire_read(struct pen_wire *, struct pen_call *);
+/* True if reads are possible and, by measurement, faster than requests for
+ * values of this size; able: only whether they are possible. */
+bool pen__wire_can_read(const struct pen_wire *, bool bulk);
+bool pen__wire_able_to_read(const struct pen_wire *);
+/* Values of this size and more are bulk. */
+#define PEN_BULK ((uint64_t)16 << 10)
+
 /* True if the call is done. */
 static inline bool pen__call_done(struct pen_call *c)
 {

@@ -20,7 +20,7 @@ enum { PENDING, AWAITED, DONE };
 
 /* --- completion of a call --- */
 
-static void finish(struct pen_call *c, int code)
+void pen__call_finish(struct pen_call *c, int code)
 {
 	uint32_t was;
 
@@ -37,13 +37,13 @@ static void finish(struct pen_call *c, int code)
 		pen__futex_wake(&c->state);
 }
 
-static void finish_failed(struct pen_call *c, const struct pen_wire_peer *p,
-			  int kind, const char *why)
+void pen__call_fail(struct pen_call *c, const struct pen_wire_peer *p, int kind,
+		    const char *why)
 {
 	char where[96];
 
 	snprintf(where, sizeof(where), "rank %d (%s)", p->rank, p->host);
-	finish(c, pen__fail(&c->err, kind, where, "%s", why));
+	pen__call_finish(c, pen__fail(&c->err, kind, where, "%s", why));
 }
 
 static void await(struct pen_call *c)
@@ -151,6 +151,17 @@ static bool total_of(const struct iovec *iov, int n, uint64_t *total)
 	return *total <= PEN_MSG_MAX;
 }
 
+/* True: the call has failed, since this is a forked child. */
+static bool is_child(const struct pen_wire *w, struct pen_call *c)
+{
+	if (w->pid == getpid())
+		return false;
+	pen__call_fail(c, &w->peers[c->to], P_NO_TRANSPORT,
+		       "a forked process cannot reach it; send requests before "
+		       "the fork or from the parent");
+	return true;
+}
+
 static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
 {
 	struct pen_wire_peer *p;
@@ -162,28 +173,26 @@ static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
 	c->reply_len = c->got = 0;
 	c->out = (struct pen_msg){ .iov = c->req, .kind = kind };
 	if (c->to < 0 || c->to >= w->size || c->to == w->rank || c->nreq < 0) {
-		finish(c,
-		       pen__fail(&c->err, P_BAD_CALL, "wire",
-				 "%d is not another rank; there are %d ranks",
-				 c->to, w->size));
+		pen__call_finish(
+			c,
+			pen__fail(&c->err, P_BAD_CALL, "wire",
+				  "%d is not another rank; there are %d ranks",
+				  c->to, w->size));
 		return;
 	}
 	if (!total_of(c->req, c->nreq, &c->out.total)) {
-		finish(c,
-		       pen__fail(
-			       &c->err, P_TOO_LONG, "wire",
-			       "the request to rank %d is longer than 512 GiB",
-			       c->to));
+		pen__call_finish(
+			c,
+			pen__fail(
+				&c->err, P_TOO_LONG, "wire",
+				"the request to rank %d is longer than 512 GiB",
+				c->to));
 		return;
 	}
 	c->out.niov = (uint32_t)c->nreq;
 	p = &w->peers[c->to];
-	if (w->pid != getpid()) {
-		finish_failed(c, p, P_NO_TRANSPORT,
-			      "a forked process cannot reach it; send requests "
-			      "before the fork or from the parent");
+	if (is_child(w, c))
 		return;
-	}
 	pthread_mutex_lock(&p->lock);
 	failed = p->kind;
 	if (!failed && take_slot(p, c, &c->out.id))
@@ -196,13 +205,39 @@ static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
 	}
 	pthread_mutex_unlock(&p->lock);
 	if (failed) /* p->why was written before p->kind, and only once */
-		finish_failed(c, p, failed,
-			      failed == P_NO_MEMORY ? "out of memory" : p->why);
+		pen__call_fail(c, p, failed,
+			       failed == P_NO_MEMORY ? "out of memory"
+						     : p->why);
 }
 
 void pen__wire_call(struct pen_wire *w, struct pen_call *c)
 {
+	if (c->lane == PEN_LANE_BULK && w->bulk)
+		w = w->bulk;
+	else if (c->lane == PEN_LANE_READER && w->reader)
+		w = w->reader;
 	call(w, c, PEN_ASK);
+}
+
+void pen__wire_read(struct pen_wire *front, struct pen_call *c)
+{
+	struct pen_wire *w = front->reader ? front->reader : front;
+	const struct pen_region *r = c->region;
+	bool ok = w->transport && w->transport->read && r->rank == c->to;
+
+	c->code = 0;
+	c->nstarted = c->nlanded = 0;
+	c->broken = false;
+	for (uint32_t i = 0; i < c->nreads; i++)
+		ok = ok && c->reads[i].off <= r->n &&
+		     c->reads[i].n <= r->n - c->reads[i].off;
+	if (!ok)
+		pen__call_finish(c, pen__fail(&c->err, P_BAD_CALL, "wire",
+					      "a read outside of the memory "
+					      "of rank %d",
+					      c->to));
+	else if (!is_child(w, c))
+		w->transport->read(w, c);
 }
 
 void pen__wire_probe(struct pen_wire *w, struct pen_call *c)
@@ -334,8 +369,9 @@ static void end_failed(struct pen_wire_peer *p, struct pen_call *c)
 		e.code = PEN_EIO;
 		e.number = P_RANK_FAILED;
 	}
-	finish(c, pen__fail_as(&c->err, &e, e.where, "rank %d (%s): %s",
-			       p->rank, p->host, e.msg[0] ? e.msg : "failed"));
+	pen__call_finish(c, pen__fail_as(&c->err, &e, e.where,
+					 "rank %d (%s): %s", p->rank, p->host,
+					 e.msg[0] ? e.msg : "failed"));
 }
 
 static int end_reply(struct pen_wire_peer *p, const struct pen_frame *f)
@@ -353,9 +389,10 @@ static int end_reply(struct pen_wire_peer *p, const struct pen_frame *f)
 	if (f->kind == PEN_FAIL)
 		end_failed(p, c);
 	else if (c->reply_len && !c->reply)
-		finish(c, pen__fail_nomem(&c->err, "reply", c->reply_len));
+		pen__call_finish(
+			c, pen__fail_nomem(&c->err, "reply", c->reply_len));
 	else
-		finish(c, 0);
+		pen__call_finish(c, 0);
 	return 0;
 }
 
@@ -425,7 +462,7 @@ void pen__peer_gone(struct pen_wire_peer *p, int kind, const char *why)
 	pthread_mutex_unlock(&p->lock);
 	for (uint32_t i = 0; i < n; i++)
 		if (slots[i].call)
-			finish_failed(slots[i].call, p, kind, why);
+			pen__call_fail(slots[i].call, p, kind, why);
 	pen__free(slots);
 	pen__answers_sent(p->wire, answers);
 	pen__requests_drop(p);

@@ -98,16 +98,34 @@ struct pen_transport {
 	 * Called from any thread.
 	 */
 	void (*kick)(struct pen_wire *, struct pen_wire_peer *);
+	/* NULL: no one-sided reads. As pen__wire_expose() and so on. */
+	int (*expose)(struct pen_wire *, const void *p, uint64_t n,
+		      const void **key, size_t *nkey, struct pen_err *err);
+	void (*read)(struct pen_wire *, struct pen_call *);
+};
+
+struct pen_region {
+	struct pen_region *next;
+	int rank;
+	uint64_t base, n; /* in the owner's address space */
+	void *handle;	  /* private to the transport */
+	bool failed;	  /* no handle could be made */
+	size_t nkey;
+	char key[];
 };
 
 extern const struct pen_transport pen__wire_tcp;
 extern const struct pen_transport pen__wire_mpi;
+extern const struct pen_transport pen__wire_ucx;
 extern const struct pen_transport pen__wire_rma;
 
 /* Measured speed of a transport between two ranks. */
 struct pen_speed {
 	double round_trip_us;
 	double samples; /* samples of 1 KB per second, 256 per request */
+	double bytes;	/* bytes per second, in samples of 64 KiB */
+	/* the same by one-sided reads; 0: not possible */
+	double read_samples, read_bytes;
 };
 /* The rank that rank 0 measures with: on another host, if there is one. */
 int pen__wire_partner(const struct pen_wire *);
@@ -122,7 +140,16 @@ struct pen_wire {
 	pid_t pid; /* of the process with the thread; a forked child has none */
 	struct pen_wire_peer *peers; /* one per rank; this rank's is unused */
 	void *priv;		     /* private to the transport */
-	char why[320];
+	char why[512];
+
+	/* Other wires between the same ranks; NULL: this one. Closed with it.
+	 */
+	struct pen_wire *bulk, *reader;
+	bool reads[2]; /* whether reads are faster, for small and bulk */
+
+	pthread_mutex_t lock; /* guards the list */
+	struct pen_region *regions;
+	void *probe_room; /* exposed to be measured */
 
 	/* only on the wire's thread */
 	struct pen_wire_answer *answers; /* free list, by msg.next */
@@ -155,6 +182,12 @@ void pen__answers_sent(struct pen_wire *, struct pen_msg *done);
 /* Queues a message without content: PEN_BYE, PEN_PING. */
 int pen__wire_say(struct pen_wire_peer *, enum pen_frame_kind);
 
+/* Completes a call; err is set if code is not 0. */
+void pen__call_finish(struct pen_call *, int code);
+/* The same with an error that names the peer. */
+void pen__call_fail(struct pen_call *, const struct pen_wire_peer *, int kind,
+		    const char *why);
+
 /* --- receiving; on the wire's thread, no lock held --- */
 
 /*
@@ -181,8 +214,8 @@ bool pen__peer_finished(struct pen_wire_peer *);
 /* Frees the free lists, after the thread has ended and all peers are gone. */
 void pen__wire_drain(struct pen_wire *);
 
-/* As pen__wire_call(), but the other wire answers by itself, with n samples. */
+/* As pen__wire_call(), but the other wire answers by itself. */
 void pen__wire_probe(struct pen_wire *, struct pen_call *);
-int pen__wire_answer_probe(struct pen_reply *, const void *req, size_t n,
-			   struct pen_err *err);
+int pen__wire_answer_probe(struct pen_wire *, struct pen_reply *,
+			   const void *req, size_t n, struct pen_err *err);
 #endif

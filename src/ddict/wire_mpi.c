@@ -19,14 +19,13 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
-#include "base/guard.h"
 #include "base/mem.h"
 #include "base/team.h"
-#include "ddict/wire_int.h"
+#include "ddict/wire_packet.h"
 
 #define RECVS 16
 #define SENDS 16
-#define BUFFER (sizeof(struct pen_frame) + PEN_PIECE)
+#define BUFFER PEN_PACKET
 /* Open MPI polls its sockets only in every eighth test. */
 #define TESTS 8
 
@@ -37,11 +36,6 @@
 #define QUIET_NS 20000000u
 #define NAP_QUIET_NS 500000u
 
-#define PING_NS 5000000000u
-#define SILENT_NS 30000000000u
-/* Interval of checks whether the ranks of this host are alive. */
-#define LOOK_NS 1000000000u
-
 struct mpi {
 	struct pen_wire *wire;
 	struct pen_channel *channel;
@@ -50,18 +44,12 @@ struct mpi {
 	_Atomic bool asleep;
 	_Atomic bool give_up; /* open failed: no good-byes */
 
-	pthread_mutex_t lock; /* guards the next two */
-	int *ready;	      /* ring of peers with messages, each once */
-	uint32_t first, nready;
+	struct pen_packets packets;
 
 	/* only on the thread */
 	char *bufs; /* RECVS, then SENDS */
 	uint64_t reqs[RECVS + SENDS];
 	int to[SENDS];
-	uint64_t *heard; /* time of the last message, per rank */
-	uint64_t looked; /* last heartbeat round */
-	uint64_t called; /* last check of this host's ranks */
-	bool said_bye;
 };
 
 static char *buffer(const struct mpi *m, int i)
@@ -69,30 +57,7 @@ static char *buffer(const struct mpi *m, int i)
 	return m->bufs + (size_t)i * BUFFER;
 }
 
-/* --- peers with messages to send --- */
-
-static void make_ready(struct mpi *m, int rank)
-{
-	const uint32_t n = (uint32_t)m->wire->size;
-
-	pthread_mutex_lock(&m->lock);
-	m->ready[(m->first + m->nready++) % n] = rank;
-	pthread_mutex_unlock(&m->lock);
-}
-
-static int next_ready(struct mpi *m)
-{
-	int rank = -1;
-
-	pthread_mutex_lock(&m->lock);
-	if (m->nready) {
-		rank = m->ready[m->first];
-		m->first = (m->first + 1) % (uint32_t)m->wire->size;
-		m->nready--;
-	}
-	pthread_mutex_unlock(&m->lock);
-	return rank;
-}
+/* --- sending --- */
 
 static void wake(struct mpi *m)
 {
@@ -103,46 +68,10 @@ static void wake(struct mpi *m)
 
 static void mpi_kick(struct pen_wire *w, struct pen_wire_peer *p)
 {
-	make_ready(w->priv, p->rank);
-	wake(w->priv);
-}
+	struct mpi *m = w->priv;
 
-/* --- sending --- */
-
-/*
- * Copies the peer's next piece; 0: there is none. *lost: some of it is missing,
- * because a mapped file was truncated.
- */
-static size_t pack(struct pen_wire_peer *p, char *to, struct pen_msg **done,
-		   bool *more, bool *lost)
-{
-	struct pen_msg *msg;
-	struct pen_frame f;
-	size_t n = 0;
-
-	*lost = false;
-
-	pthread_mutex_lock(&p->lock);
-	msg = p->first;
-	if (msg) {
-		f = pen__msg_frame(msg);
-		memcpy(to, &f, sizeof(f));
-		n = sizeof(f);
-		while (n < sizeof(f) + f.len) {
-			struct iovec v;
-
-			if (*lost ||
-			    !pen__msg_iov(msg, sizeof(f) + f.len - n, &v, 1))
-				break;
-			*lost = !pen__guard_copy(to + n, v.iov_base, v.iov_len);
-			pen__msg_advance(msg, v.iov_len);
-			n += v.iov_len;
-		}
-		pen__msg_next(p, done);
-	}
-	*more = p->first != NULL;
-	pthread_mutex_unlock(&p->lock);
-	return n;
+	pen__packets_ready(&m->packets, p->rank);
+	wake(m);
 }
 
 /* Fills the free buffers; returns how many, or an error. */
@@ -155,64 +84,24 @@ static int send_some(struct mpi *m, struct pen_err *err)
 		char *buf = buffer(m, RECVS + i);
 		int rank;
 		size_t len;
-		bool more, lost;
 
 		if (m->reqs[RECVS + i])
 			continue;
-		rank = next_ready(m);
+		rank = pen__packets_next(&m->packets);
 		if (rank < 0)
 			break;
-		len = pack(&m->wire->peers[rank], buf, &done, &more, &lost);
-		if (lost)
-			pen__peer_gone(&m->wire->peers[rank], P_RANK_FAILED,
-				       "connection lost: a file with data for "
-				       "it was truncated");
-		else if (len)
+		len = pen__packets_pack(&m->packets, rank, buf, &done);
+		if (len)
 			rc = m->channel->ops->send(m->channel, buf, len, rank,
 						   &m->reqs[RECVS + i], err);
 		m->to[i] = rank;
 		n++;
-		if (more)
-			make_ready(m, rank);
 	}
 	pen__answers_sent(m->wire, done);
 	return rc ? rc : n;
 }
 
 /* --- receiving --- */
-
-static int take_in(struct pen_wire_peer *p, const char *buf, size_t n)
-{
-	struct pen_frame f;
-	void *to;
-	int rc;
-
-	if (n < sizeof(f))
-		return PEN_EDATA;
-	memcpy(&f, buf, sizeof(f));
-	if (f.len != n - sizeof(f))
-		return PEN_EDATA;
-	rc = pen__wire_begin(p, &f, &to);
-	if (rc)
-		return rc;
-	if (to && f.len)
-		memcpy(to, buf + sizeof(f), f.len);
-	return pen__wire_end(p, &f);
-}
-
-static void on_message(struct mpi *m, const char *buf,
-		       const struct pen_channel_done *d)
-{
-	struct pen_wire_peer *p;
-
-	if (d->from < 0 || d->from >= m->wire->size || d->from == m->wire->rank)
-		return;
-	p = &m->wire->peers[d->from];
-	m->heard[d->from] = pen__now_ns();
-	if (!p->gone && take_in(p, buf, d->n))
-		pen__peer_gone(p, P_RANK_FAILED,
-			       "connection lost: it sent a malformed message");
-}
 
 /* Polls MPI once; returns the number of completions, or an error. */
 static int look(struct mpi *m, struct pen_err *err)
@@ -227,73 +116,11 @@ static int look(struct mpi *m, struct pen_err *err)
 
 		if (done[i].i >= RECVS)
 			continue;
-		on_message(m, buf, &done[i]);
+		pen__packets_take(&m->packets, done[i].from, buf, done[i].n);
 		rc = m->channel->ops->recv(m->channel, buf, BUFFER,
 					   &m->reqs[done[i].i], err);
 	}
 	return rc ? rc : n;
-}
-
-/* --- heartbeats --- */
-
-static void end_peer(struct mpi *m, int rank)
-{
-	struct pen_wire_peer *p = &m->wire->peers[rank];
-
-	if (p->said_bye && m->said_bye)
-		pen__peer_gone(p, P_CLOSED, "it has closed its connection");
-	else
-		pen__peer_gone(
-			p, P_RANK_FAILED,
-			"no heartbeat for 30 seconds, so it counts as lost");
-}
-
-/*
- * At intervals: sends a heartbeat to all, and checks for silent ranks. After
- * this process was stopped, the others are not to blame.
- */
-static void send_heartbeats(struct mpi *m, uint64_t now)
-{
-	const bool stopped = now - m->looked > 2 * (uint64_t)PING_NS;
-
-	if (now - m->looked < PING_NS)
-		return;
-	m->looked = now;
-	for (int i = 0; i < m->wire->size; i++) {
-		struct pen_wire_peer *p = &m->wire->peers[i];
-
-		if (i == m->wire->rank || p->gone)
-			continue;
-		if (stopped)
-			m->heard[i] = now;
-		if (now - m->heard[i] > SILENT_NS)
-			end_peer(m, i);
-		else if (!m->said_bye)
-			(void)pen__wire_say(p, PEN_PING);
-	}
-}
-
-/* Finds ranks of this host that have ended. */
-static void check_local_ranks(struct mpi *m, uint64_t now)
-{
-	const struct pen_wire *w = m->wire;
-	uint64_t space;
-
-	if (now - m->called < LOOK_NS)
-		return;
-	m->called = now;
-	space = pen__alive_space();
-	for (int i = 0; i < w->size; i++) {
-		struct pen_wire_peer *p = &w->peers[i];
-
-		if (i == w->rank || p->gone ||
-		    p->node != w->peers[w->rank].node ||
-		    pen__alive_is(&p->process, space))
-			continue;
-		pen__peer_gone(p, p->said_bye ? P_CLOSED : P_RANK_FAILED,
-			       p->said_bye ? "it has closed its connection"
-					   : "its process has ended");
-	}
 }
 
 static void end_all(struct mpi *m, const struct pen_err *err)
@@ -302,37 +129,15 @@ static void end_all(struct mpi *m, const struct pen_err *err)
 
 	snprintf(why, sizeof(why), "connection lost: MPI failed: %.120s",
 		 err->msg);
-	for (int i = 0; i < m->wire->size; i++)
-		if (i != m->wire->rank)
-			pen__peer_gone(&m->wire->peers[i], P_RANK_FAILED, why);
+	pen__packets_end(&m->packets, P_RANK_FAILED, why);
 }
 
 /* --- the thread --- */
 
-static void say_bye(struct mpi *m)
-{
-	static const char lost[] =
-		"connection lost: out of memory on this rank";
-
-	m->said_bye = true;
-	for (int i = 0; i < m->wire->size; i++) {
-		struct pen_wire_peer *p = &m->wire->peers[i];
-
-		if (i != m->wire->rank && !p->gone && pen__wire_say(p, PEN_BYE))
-			pen__peer_gone(p, P_RANK_FAILED, lost);
-	}
-}
-
 static bool over(struct mpi *m)
 {
-	if (!m->said_bye)
-		say_bye(m);
-	for (int i = 0; i < m->wire->size; i++) {
-		struct pen_wire_peer *p = &m->wire->peers[i];
-
-		if (i != m->wire->rank && !p->gone && !pen__peer_finished(p))
-			return false;
-	}
+	if (!pen__packets_over(&m->packets))
+		return false;
 	for (int i = 0; i < SENDS; i++)
 		if (m->reqs[RECVS + i] && !m->wire->peers[m->to[i]].gone)
 			return false;
@@ -393,8 +198,7 @@ static void run(void *arg, unsigned thread)
 			return;
 		}
 		now = pen__now_ns();
-		send_heartbeats(m, now);
-		check_local_ranks(m, now);
+		pen__packets_beat(&m->packets, now);
 		if (atomic_load(&m->wire->closing) && over(m))
 			break;
 		if (n)
@@ -404,10 +208,7 @@ static void run(void *arg, unsigned thread)
 		else
 			nap(m, seen, rest(now - busy));
 	}
-	for (int i = 0; i < m->wire->size; i++)
-		if (i != m->wire->rank)
-			pen__peer_gone(&m->wire->peers[i], P_CLOSED,
-				       "it has closed its connection");
+	pen__packets_end(&m->packets, P_CLOSED, "it has closed its connection");
 }
 
 /* --- opening and closing --- */
@@ -426,31 +227,22 @@ static void mpi_free(struct mpi *m)
 	}
 	if (!sending)
 		pen__free(m->bufs);
-	pthread_mutex_destroy(&m->lock);
-	pen__free(m->ready);
-	pen__free(m->heard);
+	pen__packets_fini(&m->packets);
 	pen__free(m);
 }
 
 static int mpi_new(struct mpi **out, struct pen_wire *w, struct pen_err *err)
 {
-	const size_t n = (size_t)w->size;
 	struct mpi *m = pen__calloc(1, sizeof(*m));
 
 	if (!m)
 		return pen__fail_nomem(err, "mpi", sizeof(*m));
 	m->wire = w;
-	pthread_mutex_init(&m->lock, NULL);
-	m->ready = pen__calloc(n, sizeof(*m->ready));
-	m->heard = pen__calloc(n, sizeof(*m->heard));
 	m->bufs = pen__alloc(RECVS + SENDS, BUFFER);
-	if (!m->ready || !m->heard || !m->bufs) {
+	if (pen__packets_init(&m->packets, w) || !m->bufs) {
 		mpi_free(m);
 		return pen__fail_nomem(err, "mpi", (RECVS + SENDS) * BUFFER);
 	}
-	m->looked = m->called = pen__now_ns();
-	for (size_t i = 0; i < n; i++)
-		m->heard[i] = m->looked;
 	*out = m;
 	return 0;
 }

@@ -148,7 +148,7 @@ static int serve(struct pen_wire_peer *p, const struct pen_intake *in,
 	if (in->total && !in->buf)
 		return pen__fail_nomem(&a->err, "request", in->total);
 	if (in->kind == PEN_PROBE)
-		return pen__wire_answer_probe(&a->reply, in->buf, in->total,
+		return pen__wire_answer_probe(w, &a->reply, in->buf, in->total,
 					      &a->err);
 	a->served = true;
 	return w->server.serve(w->server.arg, p->rank, in->buf, in->total,

@@ -16,8 +16,9 @@ cat "$build"/gen/*_absent.h >/dev/null || exit 1
 while IFS='(,) ' read -r _ name library; do
 	absent "built without $name: $library not found"
 done < <(cat "$build"/gen/*_absent.h)
-for mpi in openmpi mpich; do
-	[ -e "$build/src/comm/penstock-$mpi.so" ] || absent "built without $mpi"
+for module in openmpi mpich ucx; do
+	[ -e "$build/src/comm/penstock-$module.so" ] ||
+		absent "built without $module"
 done
 [ -e "$build/python/penstock/_penstock.abi3.so" ] ||
 	absent "built without the Python module"

@@ -59,6 +59,29 @@ printf x | dd of="$dir/saved" bs=1 seek=100000 conv=notrunc 2>/dev/null
 one 3 ddict stat "$dir/saved" --verify
 one 1 ddict load "$dir/data.npy" ddict.memory=1MiB ddict.keys=1M
 
+# another user occupies a name of this one
+if [ "$(id -u)" = 0 ]; then
+	coproc squatter { setpriv --reuid 65534 --clear-groups /usr/bin/python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind("\0penstock.taken-%s.0.0" % sys.argv[1])
+s.listen()
+print("ready", flush=True)
+sys.stdin.read()
+' $$; }
+	read -r _ <&"${squatter[0]}"
+	one 4 ddict stat "taken-$$"
+	grep -q 'of another user (uid 65534) occupies this name' "$dir/err" ||
+		fail "stat: squatted"
+	one 4 ddict load "$dir/data.npy" "ddict.name=taken-$$" --serve
+	grep -q 'of another user (uid 65534) occupies this name' "$dir/err" ||
+		fail "load: squatted"
+	exec {squatter[1]}>&-
+	wait "$squatter_PID" || fail "the other user"
+	one 4 ddict stat "taken-$$"
+	grep -q 'no process of this user' "$dir/err" || fail "stat: nobody"
+fi
+
 skip() {
 	echo "skipped: $*"
 	exit 77

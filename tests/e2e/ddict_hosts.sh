@@ -49,15 +49,31 @@ all() {
 }
 
 small=memory=128MiB
-for t in tcp mpi; do
+ucx=
+[ ! -e "$PENSTOCK_MODULES/penstock-ucx.so" ] || ucx=ucx
+for t in tcp mpi $ucx; do
 	all $t 3 "$ranks" $small share=false transport=$t
 done
 
+# one-sided reads, and the owner is killed
+if [ $ucx ]; then
+	all ucx 3 "$ranks" $small share=false transport=ucx direct=always
+	run 137 --mca odls_base_sigkill_timeout 0 -n 3 "$ranks" kill $small \
+		share=false transport=ucx direct=always
+	run 0 -n 3 --enable-recovery "$ranks" kill $small share=false \
+		transport=ucx direct=always
+	[ "$(grep -o 'told rank 2 (' "$dir/err" | wc -l)" = 2 ] ||
+		fail "kill: not told"
+fi
+run 2 -n 2 "$ranks" $small share=false transport=tcp direct=always
+grep -q 'always requires transport=ucx' "$dir/err" || fail "direct"
+
 hosts_up 2>"$dir/err" || skip "two hosts need root and network namespaces"
-for t in tcp mpi; do
+for t in tcp mpi $ucx; do
 	all "between machines $t" 4 "${hosts[@]}" "$ranks" $small transport=$t
 done
-all 'tcp\|mpi' 2 "${hosts[@]}" --map-by node "$ranks" $small
+all 'tcp\|mpi\|ucx' 2 "${hosts[@]}" --map-by node "$ranks" $small
+[ ! $ucx ] || all ucx 4 "${hosts[@]}" "$ranks" $small transport=ucx direct=always
 
 # the JSON output of the command
 run 0 "${hosts[@]}" -n 4 "$penstock" ddict bench values=20k time=20ms \

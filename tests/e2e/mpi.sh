@@ -129,7 +129,11 @@ cp "$build/src/comm/penstock-openmpi.so" "$dir/lib/penstock"
 )
 for module in "$PENSTOCK_MODULES"/penstock-*.so; do
 	exported=$(nm -D --defined-only "$module" | awk '{ print $NF }')
-	[ -n "${SANITIZE:-}" ] || [ "$exported" = pen_comm_module ] ||
+	case $module in
+	*-ucx.so) symbol=pen_ucx_module ;;
+	*) symbol=pen_comm_module ;;
+	esac
+	[ -n "${SANITIZE:-}" ] || [ "$exported" = $symbol ] ||
 		fail "$module exports $exported"
 done
 

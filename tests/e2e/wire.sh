@@ -53,20 +53,26 @@ all tcp tcp 2
 all mpi mpi 2
 all tcp tcp 4
 all mpi mpi 4
-all auto 'tcp|mpi' 3
+all auto 'tcp|mpi|ucx' 3
+ucx=
+[ ! -e "$PENSTOCK_MODULES/penstock-ucx.so" ] || ucx=ucx
+if [ $ucx ]; then
+	all ucx ucx 2
+	all ucx ucx 4
+fi
 # mpirun asks the others to end, and does not wait for that
 at_once=(--mca odls_base_sigkill_timeout 0)
-for t in tcp mpi; do
+for t in tcp mpi $ucx; do
 	run 137 "${at_once[@]}" -n 3 "$ranks" kill $t
 done
 run 2 -n 2 "$ranks" all rma
 grep -q 'rma: no benefit within one host' "$dir/err" || fail "rma"
 run 2 -n 2 "$ranks" all pigeon
-grep -q "'pigeon' is not a transport; choose from auto, tcp, mpi, rma" "$dir/err" || fail "name"
+grep -q "'pigeon' is not a transport; choose from auto, tcp, mpi, ucx, rma" "$dir/err" || fail "name"
 
 # a program that already uses MPI, for one thread at a time
 run 0 -n 2 "$ranks" theirs
-grep -q 'tcp.*mpi: initialised without MPI_THREAD_MULTIPLE' "$dir/out" ||
+grep -q 'mpi: initialised without MPI_THREAD_MULTIPLE' "$dir/out" ||
 	fail "theirs"
 
 # and mpi4py, which may come first or second
@@ -117,12 +123,20 @@ all tcp tcp 3 --mca plm_rsh_agent "$dir/rsh" --host one:1,two:2
 hosts_up 2>"$dir/err" || skip "two hosts need root and network namespaces"
 all tcp tcp 4 "${hosts[@]}"
 all mpi mpi 4 "${hosts[@]}"
-all auto 'tcp|mpi' 4 "${hosts[@]}"
+all auto 'tcp|mpi|ucx' 4 "${hosts[@]}"
 grep -q 'rma: .' "$dir/out" || fail "two hosts: rma not looked at"
-run 137 "${at_once[@]}" "${hosts[@]}" -n 4 "$ranks" kill tcp
+[ ! $ucx ] || all ucx ucx 4 "${hosts[@]}"
+for t in tcp $ucx; do
+	run 137 "${at_once[@]}" "${hosts[@]}" -n 4 "$ranks" kill "$t"
+done
+# without the module, it is not an error
+mkdir "$dir/modules"
+cp "$PENSTOCK_MODULES/penstock-openmpi.so" "$dir/modules"
+PENSTOCK_MODULES=$dir/modules all auto 'tcp|mpi' 2
+grep -q 'ucx: .*penstock-ucx.so' "$dir/out" || fail "no UCX module: not said"
 # prints figures: BENCH=1 BUILD=build/release tests/e2e/wire.sh
 [ -n "${BENCH:-}" ] || exit 0
-for t in auto tcp mpi; do
+for t in auto tcp mpi $ucx; do
 	run 0 "${hosts[@]}" --map-by node -n 2 "$ranks" bench $t
 	cat "$dir/out"
 done
