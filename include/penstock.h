@@ -770,6 +770,7 @@ struct pen_shard_stats {
 	uint64_t nputs, ngets; /* keys, by all processes */
 	uint64_t nserved;      /* keys requested by other hosts */
 	uint64_t wait_ns;      /* of this process, in pen_ddict_wait() */
+	uint64_t nfree_blocks; /* pieces that the free bytes are in */
 };
 /*
  * Fills *out for shard 0 .. nshards - 1, asking its host if necessary. size is

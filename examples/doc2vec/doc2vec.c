@@ -19,7 +19,9 @@
 #include "train.h"
 #include "vectors.h"
 
-#define DIVERGED 3 /* times the loss at the start */
+/* The loss at the start, where out is zero, and when it has diverged. */
+#define START_LOSS (2 * 0.6931471805599453)
+#define DIVERGED (3 * START_LOSS)
 
 struct run {
 	const struct options *o;
@@ -38,7 +40,7 @@ struct run {
 	/* of all epochs, and the current one */
 	uint64_t steps, content;
 	struct epoch epoch;
-	double loss, recent, first_loss;
+	double loss, recent; /* recent: moving average */
 	double load_s, model_s, began, shown;
 };
 
@@ -154,7 +156,7 @@ static int resume(struct run *r, struct pen_err *err)
 	r->loss = s.loss;
 	r->steps = s.steps;
 	r->content = s.content;
-	r->first_loss = r->recent = s.first_loss;
+	r->recent = s.recent;
 	return rc;
 }
 
@@ -206,15 +208,13 @@ static void progress(struct run *r, uint64_t number)
 /* A loss that only grows: the steps are too long. */
 static int check_loss(struct run *r, double loss, struct pen_err *err)
 {
-	if (!r->steps || !(r->first_loss > 0))
-		r->first_loss = r->recent = loss;
 	r->recent += 0.2 * (loss - r->recent);
-	if (r->recent < DIVERGED * r->first_loss)
+	if (r->recent < DIVERGED)
 		return 0;
 	return fail_at(err, PEN_EDATA, "--rate",
 		       "%g is too high: the loss rose from %.3g to %.3g in "
 		       "%" PRIu64 " batches; use a lower rate",
-		       r->o->rate, r->first_loss, r->recent, r->steps + 1);
+		       r->o->rate, START_LOSS, r->recent, r->steps + 1);
 }
 
 static int save(struct run *r, struct pen_err *err)
@@ -223,7 +223,7 @@ static int save(struct run *r, struct pen_err *err)
 			   .loss = r->loss,
 			   .steps = r->steps,
 			   .content = r->content,
-			   .first_loss = r->first_loss };
+			   .recent = r->recent };
 	const uint64_t words = epoch_words(&r->epoch);
 	int rc = 0;
 
@@ -483,6 +483,7 @@ int doc2vec(const struct options *o, struct pen_ranks *ranks,
 			 .ranks = ranks,
 			 .rank = pen_ranks_rank(ranks),
 			 .nranks = pen_ranks_size(ranks),
+			 .recent = START_LOSS,
 			 .trainer.deterministic = true };
 	int rc;
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,14 +87,17 @@ int fail_sys(struct pen_err *err, const char *where)
 
 void options_init(struct options *o)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t cpus; /* that this rank may use */
+	const int n = sched_getaffinity(0, sizeof(cpus), &cpus)
+			      ? 1
+			      : CPU_COUNT(&cpus);
 
 	*o = (struct options){ .dim = 24,
 			       .parts = 4,
 			       .rate = 0.02,
 			       .epochs = 1,
 			       .steps = UINT64_MAX };
-	o->threads = cpus > 0 ? (unsigned)cpus : 1;
+	o->threads = (unsigned)n;
 }
 
 /* Numeric options and their ranges. */
