@@ -143,6 +143,12 @@ int epoch_join(struct epoch *e, struct pen_ranks *ranks, struct pen_err *err)
 	return rc;
 }
 
+void epoch_clear(struct epoch *e)
+{
+	e->nsamples = e->ntargets = e->sum = 0;
+	memset(e->seen, 0, epoch_words(e) * sizeof(*e->seen));
+}
+
 int epoch_check(const struct epoch *e, struct pen_err *err)
 {
 	uint64_t n = 0;

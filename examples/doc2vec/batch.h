@@ -29,6 +29,8 @@ int slice_take(struct slice *, const struct pen_batch *, struct epoch *,
 uint64_t epoch_words(const struct epoch *); /* length of seen */
 /* Adds what all ranks took; every rank gets the result. Collective. */
 int epoch_join(struct epoch *, struct pen_ranks *, struct pen_err *);
+/* As if nothing had been taken; nbatches is kept. */
+void epoch_clear(struct epoch *);
 /* A joined epoch: every sequence once. */
 int epoch_check(const struct epoch *, struct pen_err *);
 

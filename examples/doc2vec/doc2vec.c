@@ -32,7 +32,8 @@ struct run {
 	const struct pen_dataset *data;
 	uint32_t field; /* that has the words */
 	struct trainer trainer;
-	bool trains; /* the trainer is open */
+	bool trains;  /* the trainer is open */
+	bool printed; /* an epoch was */
 	struct slice slice;
 	struct classes classes;
 	/* the order of the epoch */
@@ -293,6 +294,9 @@ static int finish(struct run *r, uint64_t number, bool whole,
 			     "before");
 	if (whole)
 		r->content = e->sum;
+	/* rank 0 keeps what all ranks took */
+	if (r->rank)
+		epoch_clear(&r->epoch);
 	if (rc || !r->out)
 		return rc;
 	s[0] /= r->nranks;
@@ -337,7 +341,8 @@ static int run_epoch(struct run *r, uint64_t number, struct pen_err *err)
 	int rc = 0;
 
 	if (r->out && r->o->json)
-		fprintf(r->out, "%s\n    {\"losses\": [", number ? "," : "");
+		fprintf(r->out, "%s\n    {\"losses\": [", r->printed ? "," : "");
+	r->printed = true;
 	while (r->steps < r->o->steps && !(rc = take(r, &b, err))) {
 		const double got = now();
 
@@ -366,9 +371,8 @@ static int run_epoch(struct run *r, uint64_t number, struct pen_err *err)
 
 static void begin_epoch(struct run *r)
 {
-	r->epoch.nsamples = r->epoch.ntargets = r->epoch.nbatches = 0;
-	r->epoch.sum = 0;
-	memset(r->epoch.seen, 0, epoch_words(&r->epoch) * sizeof(uint64_t));
+	epoch_clear(&r->epoch);
+	r->epoch.nbatches = 0;
 	r->loss = r->load_s = r->model_s = 0;
 	r->position = 0;
 }

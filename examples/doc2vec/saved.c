@@ -259,9 +259,7 @@ int saved_read(struct saved *s, struct trainer *t, const char *path,
 		rc = pen_ranks_broadcast(t->ranks, v[i], array_bytes(m), 0,
 					 err);
 	/* rank 0 holds what all ranks took of the epoch */
-	if (!first) {
-		s->epoch.nsamples = s->epoch.ntargets = s->epoch.sum = 0;
-		memset(seen, 0, epoch_words(&s->epoch) * 8);
-	}
+	if (!first)
+		epoch_clear(&s->epoch);
 	return rc;
 }

@@ -324,8 +324,6 @@ static void words(struct pen_text *t, const struct pen_variants *a)
 					.key = "epoch_s",
 					.with = "including a wait of",
 					.also = "load_s" };
-	const char *losses;
-
 	if (!most)
 		return;
 	shortest.group = most->group;
@@ -337,6 +335,14 @@ static void words(struct pen_text *t, const struct pen_variants *a)
 			.s,
 		pen__shown_of(a, most, "dict_s").s);
 	pen__put_best(t, a, &shortest);
+}
+
+/* The loss over time, and the shards of the largest dictionary. */
+static void facts(struct pen_text *t, const struct pen_variants *a)
+{
+	const struct pen_variant *most = pen__variant_most(a, "n_sequences");
+	const char *losses;
+
 	for (size_t i = 0; i < a->n; i++) {
 		const struct pen_variant *v = pen__variant_at(a, i);
 
@@ -345,11 +351,12 @@ static void words(struct pen_text *t, const struct pen_variants *a)
 			pen__text_add(t, "Loss by batch, %s, %s: %s.\n",
 				      v->group, v->name, losses);
 	}
-	put_lines(t, pen__line_text(most->row, "shards"));
+	if (most)
+		put_lines(t, pen__line_text(most->row, "shards"));
 }
 
 struct pen_experiment pen__exp_dna = {
-	.kind = { .experiment = "dna", .words = words },
+	.kind = { .experiment = "dna", .words = words, .facts = facts },
 	.ranks = true,
 	.own = sizeof(struct dna),
 	.take = take,
