@@ -606,6 +606,35 @@ PEN_API int pen_ranks_rank(const struct pen_ranks *);
 PEN_API int pen_ranks_size(const struct pen_ranks *);
 /* Returns when every rank has called it; if one fails, all fail. */
 PEN_API PEN_MUST int pen_ranks_barrier(struct pen_ranks *, struct pen_err *err);
+/*
+ * A barrier that reports failure: every rank passes its rc, 0 or a negative
+ * pen_code with *err filled. If a rank failed, all get the code and error of
+ * the lowest one that did. A rank may report a failure while the others are in
+ * any other collective call, which then fails with that error. So a rank that
+ * cannot go on calls this and then pen_ranks_close(), and no rank waits for it.
+ */
+PEN_API PEN_MUST int pen_ranks_agree(struct pen_ranks *, int rc,
+				     struct pen_err *err);
+enum pen_reduce {
+	PEN_SUM, /* integers wrap around on overflow */
+	PEN_MIN,
+	PEN_MAX,
+	PEN_OR, /* of bits; integers only */
+};
+/*
+ * Combines the arrays of all ranks, element by element; every rank gets the
+ * result in place. n, type and operation are the same on all ranks. Types:
+ * PEN_I64, PEN_U64, PEN_F32, PEN_F64; PEN_EINVAL otherwise. A sum of integers
+ * does not depend on the number of ranks; one of floats is rounded in an order
+ * that does, but is the same on all ranks.
+ */
+PEN_API PEN_MUST int pen_ranks_reduce(struct pen_ranks *, void *data,
+				      uint64_t n, enum pen_dtype,
+				      enum pen_reduce, struct pen_err *err);
+/* Copies n bytes from rank `root` to all; n and root are the same on all. */
+PEN_API PEN_MUST int pen_ranks_broadcast(struct pen_ranks *, void *data,
+					 uint64_t n, int root,
+					 struct pen_err *err);
 
 /*
  * A dictionary in memory that the processes of a machine share by name, and
@@ -741,6 +770,7 @@ struct pen_shard_stats {
 	uint64_t nputs, ngets; /* keys, by all processes */
 	uint64_t nserved;      /* keys requested by other hosts */
 	uint64_t wait_ns;      /* of this process, in pen_ddict_wait() */
+	uint64_t nfree_blocks; /* pieces that the free bytes are in */
 };
 /*
  * Fills *out for shard 0 .. nshards - 1, asking its host if necessary. size is

@@ -43,6 +43,45 @@ static void reductions(struct pen_comm *c)
 	pen__free(big);
 }
 
+/* The public calls, for every type and operation. */
+static void combinations(struct pen_comm *c)
+{
+	struct pen_ranks ranks = { c, (uint64_t)getpid() };
+	const int n = c->size, r = c->rank;
+	struct pen_err e = { 0 };
+	enum { MANY = 100000 };
+	int64_t *big = pen__alloc(MANY, sizeof(*big));
+	uint64_t bits[2] = { (uint64_t)1 << r, r == n - 1 };
+	float f[2] = { (float)r, 0.5f };
+	double d = -r;
+	size_t wrong = 0;
+
+	for (int i = 0; i < MANY; i++)
+		big[i] = ((int64_t)1 << 40) * i + r;
+	CHECK_EQ(pen_ranks_reduce(&ranks, big, MANY, PEN_I64, PEN_SUM, &e), 0);
+	for (int i = 0; i < MANY; i++)
+		wrong += big[i] !=
+			 n * ((int64_t)1 << 40) * i + n * (n - 1) / 2;
+	CHECK_EQ(wrong, 0);
+	CHECK_EQ(pen_ranks_reduce(&ranks, bits, 2, PEN_U64, PEN_OR, &e), 0);
+	CHECK(bits[0] == ((uint64_t)1 << n) - 1 && bits[1] == 1);
+	CHECK_EQ(pen_ranks_reduce(&ranks, f, 2, PEN_F32, PEN_SUM, &e), 0);
+	CHECK(f[0] == (float)(n * (n - 1)) / 2 && f[1] == 0.5f * (float)n);
+	CHECK_EQ(pen_ranks_reduce(&ranks, &d, 1, PEN_F64, PEN_MIN, &e), 0);
+	CHECK(d == 1 - n);
+	CHECK_EQ(pen_ranks_reduce(&ranks, &d, 0, PEN_F64, PEN_MAX, &e), 0);
+	CHECK_EQ(pen_ranks_reduce(&ranks, f, 1, PEN_F32, PEN_OR, &e),
+		 PEN_EINVAL);
+	CHECK_EQ(pen_ranks_reduce(&ranks, f, 1, PEN_F16, PEN_SUM, &e),
+		 PEN_EINVAL);
+	d = r;
+	CHECK_EQ(pen_ranks_broadcast(&ranks, &d, sizeof(d), n - 1, &e), 0);
+	CHECK(d == n - 1);
+	CHECK_EQ(pen_ranks_agree(&ranks, 0, &e), 0);
+	CHECK_EQ(pen_ranks_agree(&ranks, r ? 0 : PEN_EDATA, &e), PEN_EDATA);
+	pen__free(big);
+}
+
 static void broadcasts(struct pen_comm *c)
 {
 	const size_t n = 3 << 20;
@@ -240,6 +279,7 @@ static int all(struct pen_comm *c, int nnodes)
 	for (int i = 0; i < 100; i++)
 		CHECK_EQ(pen__comm_barrier(c, &e), 0);
 	reductions(c);
+	combinations(c);
 	broadcasts(c);
 	gathers(c, 0);
 	gathers(c, 1);

@@ -44,13 +44,12 @@ static void *zeros(uint64_t n, size_t size)
 	return calloc(n ? n : 1, size);
 }
 
-static bool table_init(struct table *t, const struct model *m, uint64_t rows)
+static bool table_init(struct table *t, const struct model *m)
 {
 	uint64_t n;
 
-	if (__builtin_mul_overflow(rows, (uint64_t)m->stride, &n))
+	if (__builtin_mul_overflow(m->nwords, (uint64_t)m->stride, &n))
 		return false;
-	t->rows = rows;
 	t->at = zeros(n, sizeof(float));
 	t->mean = zeros(n, sizeof(float));
 	t->square = zeros(n, sizeof(float));
@@ -64,57 +63,64 @@ static void table_fini(struct table *t)
 	free(t->square);
 }
 
-static void table_draw(struct table *t, const struct model *m, uint64_t seed)
+static void draw(const struct model *m, uint64_t seed, uint64_t row, float *at)
 {
-	for (uint64_t r = 0; r < t->rows; r++)
-		for (uint32_t d = 0; d < m->dim; d++)
-			t->at[r * m->stride + d] =
-				normal(mix(seed), r * m->dim + d);
+	for (uint32_t d = 0; d < m->dim; d++)
+		at[d] = (float)m->spread *
+			normal(mix(seed), row * m->dim + d);
 }
 
-bool model_init(struct model *m, uint32_t dim, uint64_t ndocs, uint64_t nwords,
-		uint64_t seed)
+bool model_init(struct model *m, uint32_t dim, uint64_t nwords)
 {
 	m->dim = dim;
 	m->stride = (dim + LANES - 1) / LANES * LANES;
+	m->nwords = nwords;
 	m->steps = 0;
-	if (!table_init(&m->docs, m, ndocs) ||
-	    !table_init(&m->words, m, nwords) ||
-	    !table_init(&m->out, m, nwords))
+	if (!table_init(&m->words, m) || !table_init(&m->out, m))
 		return false;
-	table_draw(&m->docs, m, 2 * seed + 1);
-	table_draw(&m->words, m, 2 * seed + 2);
+	for (uint64_t r = 0; r < nwords; r++)
+		draw(m, 2 * m->seed + 2, r, m->words.at + r * m->stride);
 	return true;
 }
 
 void model_fini(struct model *m)
 {
-	table_fini(&m->docs);
 	table_fini(&m->words);
 	table_fini(&m->out);
 }
 
-bool gradient_init(struct gradient *g, const struct model *m)
+size_t doc_bytes(const struct model *m)
 {
-	uint64_t nwords = m->words.rows;
-
-	*g = (struct gradient){
-		.doc = zeros(m->stride, sizeof(float)),
-		.words = zeros(nwords * m->stride, sizeof(float)),
-		.out = zeros(nwords * m->stride, sizeof(float)),
-		.word_used = zeros(nwords, 1),
-		.out_used = zeros(nwords, 1),
-	};
-	return g->doc && g->words && g->out && g->word_used && g->out_used;
+	return sizeof(struct doc) + 3 * m->stride * sizeof(float);
 }
 
-void gradient_fini(struct gradient *g)
+void doc_draw(const struct model *m, uint64_t id, struct doc *d)
 {
-	free(g->doc);
-	free(g->words);
-	free(g->out);
-	free(g->word_used);
-	free(g->out_used);
+	memset(d, 0, doc_bytes(m));
+	draw(m, 2 * m->seed + 1, id, d->v);
+}
+
+bool sums_init(struct sums *s, const struct model *m)
+{
+	const uint64_t rows = 2 * m->nwords;
+
+	*s = (struct sums){
+		.part = zeros(rows * m->stride, sizeof(float)),
+		.total = zeros(rows * (m->stride + 1), sizeof(int64_t)),
+		.marked = zeros(rows, 1),
+		.list = zeros(rows + 1, sizeof(uint32_t)),
+		.bits = zeros(rows / 64 + 1, sizeof(uint64_t)),
+	};
+	return s->part && s->total && s->marked && s->list && s->bits;
+}
+
+void sums_fini(struct sums *s)
+{
+	free(s->part);
+	free(s->total);
+	free(s->marked);
+	free(s->list);
+	free(s->bits);
 }
 
 /* where: all bits set or none, as from a comparison */
@@ -196,9 +202,9 @@ static void tally_settle(struct tally *t)
 }
 
 /* Turns scores into their weights in the gradient of x. */
-INLINE void weigh(float *s, uint32_t nwords, float share, struct tally *t)
+INLINE void weigh(float *s, uint32_t nwords, struct tally *t)
 {
-	float noise = nwords > 1 ? share / (float)(nwords - 1) : 0;
+	float noise = nwords > 1 ? 1.0f / (float)(nwords - 1) : 0;
 	float more[MOST_WORDS], above[MOST_WORDS], p[MOST_WORDS];
 	uint32_t done = 0;
 
@@ -218,7 +224,7 @@ INLINE void weigh(float *s, uint32_t nwords, float share, struct tally *t)
 	} while (done < nwords);
 	t->sum += (double)above[0];
 	t->product *= (double)more[0];
-	s[0] = -p[0] * share;
+	s[0] = -p[0];
 	for (uint32_t j = 1; j < nwords; j++) {
 		t->noise_sum += (double)above[j];
 		t->noise_product *= (double)more[j];
@@ -234,56 +240,55 @@ INLINE float *row_of(float *table, int32_t row, uint32_t n)
 	return table + (size_t)(uint32_t)row * n * LANES;
 }
 
-INLINE void look(const struct model *m, const struct sequence *q, float share,
-		 struct gradient *g, uint32_t n)
+/* The gradient of targets [first, last), added to s->part; that of the document
+ * goes to `all`. Returns the loss, summed over the targets. */
+INLINE double look(const struct model *m, const struct part *p,
+		   struct sums *sums, lanes *all, uint32_t n)
 {
-	const float *doc = m->docs.at + q->doc * n * LANES;
-	lanes x[MOST_LANES], gx[MOST_LANES], all[MOST_LANES];
+	const struct sequence *q = p->of;
+	float *words = sums->part, *out = words + m->nwords * n * LANES;
+	lanes x[MOST_LANES], gx[MOST_LANES];
 	float s[MOST_WORDS] = { 0 };
 	struct tally t = { .product = 1, .noise_product = 1 };
 
 	memset(all, 0, n * sizeof(*all));
-	for (uint32_t i = 0; i < q->ntargets; i++) {
+	for (uint32_t i = p->first; i < p->last; i++) {
 		const int32_t *context = q->context + (size_t)i * q->ncontext;
 		const int32_t *guess = q->guess + (size_t)i * q->nwords;
 
 		for (uint32_t k = 0; k < n; k++) {
-			x[k] = *(const lanes *)(doc + k * LANES);
+			x[k] = *(const lanes *)(q->row->v + k * LANES);
 			gx[k] = (lanes){ 0 };
 		}
 		for (uint32_t c = 0; c < q->ncontext; c++)
 			take(x, row_of(m->words.at, context[c], n), n);
 		for (uint32_t j = 0; j < q->nwords; j++)
 			s[j] = dot(x, row_of(m->out.at, guess[j], n), n);
-		weigh(s, q->nwords, share, &t);
+		weigh(s, q->nwords, &t);
 		for (uint32_t j = 0; j < q->nwords; j++) {
 			take_times(gx, s[j], row_of(m->out.at, guess[j], n), n);
-			give_times(row_of(g->out, guess[j], n), s[j], x, n);
-			g->out_used[guess[j]] = 1;
+			give_times(row_of(out, guess[j], n), s[j], x, n);
 		}
 		for (uint32_t k = 0; k < n; k++)
 			all[k] += gx[k];
-		for (uint32_t c = 0; c < q->ncontext; c++) {
-			give(row_of(g->words, context[c], n), gx, n);
-			g->word_used[context[c]] = 1;
-		}
+		for (uint32_t c = 0; c < q->ncontext; c++)
+			give(row_of(words, context[c], n), gx, n);
 	}
-	memcpy(g->doc, all, n * sizeof(*all));
 	tally_settle(&t);
-	g->loss = t.sum + (q->nwords > 1 ? t.noise_sum / (q->nwords - 1) : 0.0);
+	return t.sum + (q->nwords > 1 ? t.noise_sum / (q->nwords - 1) : 0.0);
 }
 
 /* The usual length has its own version, with unrolled loops. */
-FAST static void look_24(const struct model *m, const struct sequence *q,
-			 float share, struct gradient *g)
+FAST static double look_24(const struct model *m, const struct part *p,
+			   struct sums *s, lanes *all)
 {
-	look(m, q, share, g, 24 / LANES);
+	return look(m, p, s, all, 24 / LANES);
 }
 
-FAST static void look_any(const struct model *m, const struct sequence *q,
-			  float share, struct gradient *g)
+FAST static double look_any(const struct model *m, const struct part *p,
+			    struct sums *s, lanes *all)
 {
-	look(m, q, share, g, m->stride / LANES);
+	return look(m, p, s, all, m->stride / LANES);
 }
 
 static bool in_range(const int32_t *v, uint64_t n, uint64_t limit)
@@ -296,49 +301,76 @@ static bool in_range(const int32_t *v, uint64_t n, uint64_t limit)
 	return n == 0 || most < limit;
 }
 
-bool model_look(const struct model *m, const struct sequence *q, double share,
-		struct gradient *g)
+bool model_accepts(const struct model *m, const struct sequence *q)
 {
-	uint64_t nwords = m->words.rows;
-	size_t bytes = (size_t)nwords * m->stride * sizeof(float);
-
-	if (q->doc >= m->docs.rows || q->nwords > MOST_WORDS || !q->nwords ||
-	    !in_range(q->context, (uint64_t)q->ntargets * q->ncontext,
-		      nwords) ||
-	    !in_range(q->guess, (uint64_t)q->ntargets * q->nwords, nwords))
-		return false;
-	memset(g->doc, 0, m->stride * sizeof(float));
-	memset(g->words, 0, bytes);
-	memset(g->out, 0, bytes);
-	memset(g->word_used, 0, nwords);
-	memset(g->out_used, 0, nwords);
-	if (m->stride == 24)
-		look_24(m, q, (float)share, g);
-	else
-		look_any(m, q, (float)share, g);
-	return true;
+	return q->nwords && q->nwords <= MOST_WORDS &&
+	       in_range(q->context, (uint64_t)q->ntargets * q->ncontext,
+			m->nwords) &&
+	       in_range(q->guess, (uint64_t)q->ntargets * q->nwords, m->nwords);
 }
 
-void model_begin(struct model *m)
+/* Lists the rows that the part has a gradient for. */
+static void list_rows(struct sums *s, const int32_t *id, uint64_t n,
+		      uint64_t offset)
 {
-	m->steps++;
+	for (uint64_t i = 0; i < n; i++) {
+		const uint64_t row = offset + (uint32_t)id[i];
+
+		s->list[s->nlisted] = (uint32_t)row;
+		s->nlisted += !s->marked[row];
+		s->marked[row] = 1;
+	}
 }
 
-INLINE void add(float *to, const float *from, uint32_t n)
+/*
+ * Adds a row to the total in fixed point, so that the sum does not depend on
+ * its order, and clears it. A double near MAGIC has steps of 1 / FIXED: its
+ * bits are then those of MAGIC plus the number of steps. False: too large.
+ */
+INLINE bool settle_row(float *from, int64_t *to, uint32_t n, float most)
 {
-	for (uint32_t i = 0; i < n; i++)
-		to[i] += from[i];
+	const union {
+		double d;
+		int64_t i;
+	} magic = { .d = 1.5 * 0x1p52 / FIXED };
+	uint32_t wild = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		union {
+			double d;
+			int64_t i;
+		} v = { .d = (double)from[i] + magic.d };
+
+		wild |= !(fabsf(from[i]) < most);
+		to[i] += v.i - magic.i;
+		from[i] = 0;
+	}
+	return !wild;
 }
 
-/* Step size, and scale and offset of the root in Adam. */
-struct pace {
-	float rate, root, epsilon;
-};
-
-static struct pace pace_of(const struct model *m)
+FAST static void settle_all(const struct model *m, struct sums *s)
 {
-	double c1 = 1 - pow(BETA1, (double)m->steps);
-	double c2 = 1 - pow(BETA2, (double)m->steps);
+	bool tame = true;
+
+	for (uint64_t i = 0; i < s->nlisted; i++) {
+		const uint64_t row = s->list[i];
+		int64_t *to = s->total + row * (m->stride + 1);
+
+		tame &= settle_row(s->part + row * m->stride, to, m->stride,
+				   m->most);
+		to[m->stride]++;
+		s->marked[row] = 0;
+		s->bits[row / 64] |= (uint64_t)1 << row % 64;
+	}
+	s->nlisted = 0;
+	s->wild |= !tame;
+}
+
+
+static struct pace pace_of(const struct model *m, uint64_t step)
+{
+	double c1 = 1 - pow(BETA1, (double)step);
+	double c2 = 1 - pow(BETA2, (double)step);
 
 	if (m->update == UPDATE_SGD)
 		return (struct pace){ (float)m->rate, 1, 0 };
@@ -350,13 +382,9 @@ static struct pace pace_of(const struct model *m)
 			      (float)EPSILON };
 }
 
-INLINE void update_row(const struct model *m, struct table *t, uint64_t row,
-		       const float *grad, struct pace pace)
+INLINE void update_row(const struct model *m, float *at, float *mean,
+		       float *square, const float *grad, struct pace pace)
 {
-	float *at = t->at + row * m->stride;
-	float *mean = t->mean + row * m->stride;
-	float *square = t->square + row * m->stride;
-
 	if (m->update == UPDATE_SGD) {
 		for (uint32_t i = 0; i < m->stride; i++)
 			at[i] -= pace.rate * grad[i];
@@ -372,82 +400,72 @@ INLINE void update_row(const struct model *m, struct table *t, uint64_t row,
 	}
 }
 
-/* Sums one row over the sequences; false: no sequence has it. */
-INLINE bool gather(const struct gradient *g, uint32_t n, bool out, uint64_t row,
-		   float *sum, uint32_t stride)
+FAST static void update_doc(const struct model *m, struct doc *d,
+			    const float *grad, struct pace pace)
 {
-	bool any = false;
+	float *mean = d->v + m->stride, *square = mean + m->stride;
 
-	memset(sum, 0, stride * sizeof(*sum));
-	for (uint32_t i = 0; i < n; i++) {
-		if (!(out ? g[i].out_used : g[i].word_used)[row])
-			continue;
-		add(sum, (out ? g[i].out : g[i].words) + row * stride, stride);
-		any = true;
-	}
-	return any;
+	update_row(m, d->v, mean, square, grad, pace);
 }
 
-FAST void model_words(struct model *m, const struct gradient *g, uint32_t n,
-		      uint64_t first, uint64_t last)
+void doc_catch_up(const struct model *m, struct doc *d, uint64_t steps)
 {
-	bool all = m->update == UPDATE_ADAM;
-	struct pace pace = pace_of(m);
-	float sum[MOST_DIM];
+	static const float none[MOST_DIM];
 
-	for (uint64_t row = first; row < last; row++) {
-		if (gather(g, n, false, row, sum, m->stride) || all)
-			update_row(m, &m->words, row, sum, pace);
-		if (gather(g, n, true, row, sum, m->stride) || all)
-			update_row(m, &m->out, row, sum, pace);
-	}
+	if (m->update != UPDATE_ADAM || !d->steps)
+		return;
+	while (d->steps < steps)
+		update_doc(m, d, none, pace_of(m, ++d->steps));
 }
 
-/* A sequence without targets belongs to no document. */
-static bool is_of(const struct sequence *q, uint64_t doc)
+void model_begin(struct model *m, uint64_t nsequences)
 {
-	return q->ntargets && q->doc == doc;
+	m->pace = pace_of(m, ++m->steps);
+	m->most = (float)(0x1p30 / (double)nsequences);
+	if (m->most > 0x1p18f)
+		m->most = 0x1p18f;
 }
 
-/* True for the first sequence of its document in the batch. */
-static bool first_of_doc(const struct sequence *q, uint32_t i)
+void model_look(const struct model *m, const struct part *p, double share,
+		struct sums *s)
 {
-	for (uint32_t j = 0; j < i; j++)
-		if (is_of(&q[j], q[i].doc))
-			return false;
-	return q[i].ntargets > 0;
+	const struct sequence *q = p->of;
+	const uint64_t n = p->last - p->first;
+	lanes all[MOST_LANES];
+	float *grad = (float *)all;
+	double loss;
+
+	doc_catch_up(m, q->row, m->steps - 1);
+	if (!n)
+		return;
+	list_rows(s, q->context + (size_t)p->first * q->ncontext,
+		  n * q->ncontext, 0);
+	list_rows(s, q->guess + (size_t)p->first * q->nwords, n * q->nwords,
+		  m->nwords);
+	loss = m->stride == 24 ? look_24(m, p, s, all)
+			       : look_any(m, p, s, all);
+	settle_all(m, s);
+	s->wild |= !(loss < (double)m->most);
+	if (s->wild)
+		return;
+	s->loss += (int64_t)(loss * FIXED);
+	for (uint32_t i = 0; i < m->stride; i++)
+		grad[i] *= (float)share;
+	update_doc(m, q->row, grad, m->pace);
+	q->row->steps = m->steps;
 }
 
-FAST void model_docs(struct model *m, const struct sequence *q,
-		     const struct gradient *g, uint32_t n)
+FAST void model_update(struct model *m, uint64_t row, const int64_t *sum,
+		       double share)
 {
-	struct pace pace = pace_of(m);
-	float sum[MOST_DIM];
+	const bool is_out = row >= m->nwords;
+	struct table *t = is_out ? &m->out : &m->words;
+	const size_t at = (row - (is_out ? m->nwords : 0)) * m->stride;
+	float grad[MOST_DIM];
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (!first_of_doc(q, i))
-			continue;
-		memcpy(sum, g[i].doc, m->stride * sizeof(*sum));
-		for (uint32_t j = i + 1; j < n; j++)
-			if (is_of(&q[j], q[i].doc))
-				add(sum, g[j].doc, m->stride);
-		update_row(m, &m->docs, q[i].doc, sum, pace);
-	}
-}
-
-FAST void model_drift(struct model *m, const struct sequence *q, uint32_t n,
-		      uint64_t first, uint64_t last)
-{
-	struct pace pace = pace_of(m);
-	float none[MOST_DIM];
-
-	memset(none, 0, m->stride * sizeof(*none));
-	for (uint64_t row = first; row < last; row++) {
-		bool seen = false;
-
-		for (uint32_t i = 0; i < n && !seen; i++)
-			seen = is_of(&q[i], row);
-		if (!seen)
-			update_row(m, &m->docs, row, none, pace);
-	}
+	if (!sum[m->stride] && m->update != UPDATE_ADAM)
+		return;
+	for (uint32_t i = 0; i < m->stride; i++)
+		grad[i] = (float)((double)sum[i] * (share / FIXED));
+	update_row(m, t->at + at, t->mean + at, t->square + at, grad, m->pace);
 }

@@ -7,14 +7,16 @@
  *	s[j]  = x . out[target or noise j]
  *	loss  = -mean(log sigmoid(s[0]) + mean over noise (log sigmoid(-s[j])))
  *
- * A step is the gradient over all targets of a batch and one update with it.
- * Every sequence has its own gradient, and they are added in the order of the
- * batch, so the result does not depend on the number of threads.
+ * A batch is trained on in parts: part k of n has that share of the targets of
+ * every sequence. The gradient over a part is computed, and one update is made
+ * with it. Gradients are summed in fixed point, so that the result depends
+ * neither on the number of threads nor on that of ranks.
  */
 #ifndef DOC2VEC_MODEL_H
 #define DOC2VEC_MODEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum update {
@@ -26,18 +28,36 @@ enum update {
 #define LANES 8	      /* floats processed together */
 #define MOST_DIM 1024 /* longest vector */
 
-/* Rows of `stride` floats; the first dim are used. */
+#define FIXED 0x1p32  /* steps per 1 of sums in fixed point */
+
+/* nwords rows of `stride` floats; the first dim are used. */
 struct table {
-	uint64_t rows;
 	float *at, *mean, *square; /* weights and the two moments of Adam */
 };
 
+/* Step size, and scale and offset of the root in Adam. */
+struct pace {
+	float rate, root, epsilon;
+};
+
 struct model {
-	uint32_t dim, stride;
-	struct table docs, words, out;
+	/* set before model_init(); spread: deviation of the first weights */
 	enum update update;
-	double rate;
-	uint64_t steps;
+	double rate, spread;
+	uint64_t seed;
+
+	uint32_t dim, stride;
+	uint64_t nwords, steps;
+	struct table words, out;
+	/* the current update; most: of a gradient, so that no sum overflows */
+	struct pace pace;
+	float most;
+};
+
+/* A document: weights and the two moments, stride floats each. */
+struct doc {
+	uint64_t steps; /* updates of the model until its last one; 0: none */
+	float v[];
 };
 
 /* The targets of one document; the arrays belong to the batch. */
@@ -46,42 +66,50 @@ struct sequence {
 	uint32_t ntargets, ncontext, nwords; /* nwords: target + noise */
 	const int32_t *context;		     /* ntargets x ncontext */
 	const int32_t *guess; /* ntargets x nwords, the target first */
+	struct doc *row;
 };
 
-/* The gradient of one sequence: only rows of words and out that are marked as
- * used are valid. Reused from step to step. */
-struct gradient {
-	float *doc;
-	float *words, *out;
-	uint8_t *word_used, *out_used;
-	double loss; /* sum over targets */
+/* Targets [first, last) of a sequence. */
+struct part {
+	const struct sequence *of;
+	uint32_t first, last;
 };
 
-/* All functions return false if out of memory. Weights are drawn from seed:
- * docs and words from a normal distribution; out is zero. */
-bool model_init(struct model *, uint32_t dim, uint64_t ndocs, uint64_t nwords,
-		uint64_t seed);
+/* What a thread sums. Rows are those of words, followed by those of out. */
+struct sums {
+	float *part;	/* of one part of a sequence; otherwise zero */
+	int64_t *total; /* rows of stride + 1; the last: how many have it */
+	uint8_t *marked;
+	uint32_t *list;
+	uint64_t nlisted;
+	uint64_t *bits; /* rows with a total, a bit each */
+	int64_t loss;
+	bool wild; /* a gradient is too large, or not a number */
+};
+
+/* False: out of memory. Words are drawn from seed, from a normal distribution;
+ * out is zero. */
+bool model_init(struct model *, uint32_t dim, uint64_t nwords);
 void model_fini(struct model *);
-bool gradient_init(struct gradient *, const struct model *);
-void gradient_fini(struct gradient *);
+bool sums_init(struct sums *, const struct model *);
+void sums_fini(struct sums *);
 
-/* Computes the gradient of a sequence; share: 1 / targets in the step. False:
- * an id is not a word or document. */
-bool model_look(const struct model *, const struct sequence *, double share,
-		struct gradient *);
+size_t doc_bytes(const struct model *);
+/* The first weights of a document. */
+void doc_draw(const struct model *, uint64_t id, struct doc *);
+/* UPDATE_ADAM: makes the updates without a gradient that it has missed. */
+void doc_catch_up(const struct model *, struct doc *, uint64_t steps);
 
-/*
- * One update from the gradients of n sequences, in parts that several threads
- * may share: begin, then rows [first, last) of docs, words or out, each row
- * once. docs: the documents of the sequences, which may repeat.
- */
-void model_begin(struct model *);
-void model_words(struct model *, const struct gradient *, uint32_t n,
-		 uint64_t first, uint64_t last);
-void model_docs(struct model *, const struct sequence *,
-		const struct gradient *, uint32_t n);
-/* UPDATE_ADAM: moves rows without a gradient; after model_docs(). */
-void model_drift(struct model *, const struct sequence *, uint32_t n,
-		 uint64_t first, uint64_t last);
+/* False: an id is not that of a word, or there are too many noise words. */
+bool model_accepts(const struct model *, const struct sequence *);
+/* Starts an update from parts of so many sequences. */
+void model_begin(struct model *, uint64_t nsequences);
+/* Adds the gradient of a part to the sums, and updates its document; share: 1 /
+ * targets of the update. */
+void model_look(const struct model *, const struct part *, double share,
+		struct sums *);
+/* Updates a row of words or out from its sum. */
+void model_update(struct model *, uint64_t row, const int64_t *sum,
+		  double share);
 
 #endif

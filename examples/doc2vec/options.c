@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
+#include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char doc2vec_usage[] =
 	"usage: doc2vec [options] PATH... [key=value]...\n"
@@ -20,7 +23,9 @@ const char doc2vec_usage[] =
 	"  --update sparse|adam|sgd   sparse: Adam on rows with a gradient;\n"
 	"                         adam: Adam on all rows in every step\n"
 	"  --dim N                length of the vectors (24)\n"
-	"  --rate X               learning rate (0.1)\n"
+	"  --rate X               learning rate (0.02)\n"
+	"  --parts N              updates per batch, each from a part of every\n"
+	"                         sequence (4)\n"
 	"  --epochs N             number of epochs (1)\n"
 	"  --steps N              stop after N batches\n"
 	"  --train-threads N      threads for training (one per CPU); the "
@@ -29,19 +34,70 @@ const char doc2vec_usage[] =
 	"  --seed N               seed for weights, order and noise (0)\n"
 	"  --vectors DIR          write docs.npy, words.npy, out.npy, "
 	"words.txt\n"
+	"  --labels FILE          two classes, a label per line and sequence: "
+	"prints\n"
+	"                         how well the vectors tell them apart\n"
+	"  --checkpoint FILE      save the state at the end, and\n"
+	"  --every N              after every N batches\n"
+	"  --resume FILE          continue from a checkpoint, on any number of\n"
+	"                         ranks\n"
 	"  --json                 print the results as JSON\n"
 	"  --quiet                show no progress\n"
+	"\n"
+	"Under mpirun or srun, the ranks train one model: batch_size= is the "
+	"slice of a\n"
+	"rank. deterministic=false halves the bytes that ranks exchange; the "
+	"result then\n"
+	"depends slightly on their number.\n"
 	"\n"
 	"examples:\n"
 	"  penstock gen dna seq.txt size=0.125GB\n"
 	"  penstock vocab seq.txt format=lines k=4 pads=true -o seq.vocab\n"
 	"  doc2vec seq.txt format.vocab=seq.vocab batch_size=16 --epochs 3\n"
-	"  doc2vec seq.txt format.vocab=seq.vocab --model none\n";
+	"  doc2vec seq.txt format.vocab=seq.vocab --model none\n"
+	"  mpirun -n 4 doc2vec seq.txt format.vocab=seq.vocab batch_size=64\n";
 
-int fail(const char *where, const char *msg)
+int fail_at(struct pen_err *err, int code, const char *where, const char *fmt,
+	    ...)
 {
-	fprintf(stderr, "doc2vec: %s%s%s\n", where, *where ? ": " : "", msg);
-	return 1;
+	va_list ap;
+
+	*err = (struct pen_err){ .code = code };
+	snprintf(err->where, sizeof(err->where), "%s", where);
+	va_start(ap, fmt);
+	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+int fail_nomem(struct pen_err *err, const char *what_for)
+{
+	return fail_at(err, PEN_ENOMEM, "memory", "not enough for %s",
+		       what_for);
+}
+
+int fail_sys(struct pen_err *err, const char *where)
+{
+	const int number = errno;
+
+	fail_at(err, PEN_EIO, where, "%s", strerror(number));
+	err->sys = number;
+	return err->code;
+}
+
+void options_init(struct options *o)
+{
+	cpu_set_t cpus; /* that this rank may use */
+	const int n = sched_getaffinity(0, sizeof(cpus), &cpus)
+			      ? 1
+			      : CPU_COUNT(&cpus);
+
+	*o = (struct options){ .dim = 24,
+			       .parts = 4,
+			       .rate = 0.02,
+			       .epochs = 1,
+			       .steps = UINT64_MAX };
+	o->threads = (unsigned)n;
 }
 
 /* Numeric options and their ranges. */
@@ -56,6 +112,8 @@ static const struct limits {
 	{ 'e', "--epochs", 0, 1e15, true },
 	{ 's', "--steps", 0, 1e15, true },
 	{ 't', "--train-threads", 1, 1024, true },
+	{ 'p', "--parts", 1, 4096, true },
+	{ 'E', "--every", 1, 1e15, true },
 	{ 'S', "--seed", 0, 1e15, true },
 };
 
@@ -117,6 +175,12 @@ static bool set_number(struct options *o, int opt, const char *value)
 	case 't':
 		o->threads = (unsigned)v;
 		return true;
+	case 'p':
+		o->parts = (unsigned)v;
+		return true;
+	case 'E':
+		o->every = (uint64_t)v;
+		return true;
 	default:
 		o->seed = (uint64_t)v;
 		return true;
@@ -156,6 +220,41 @@ static int bad_option(const char *option, int c)
 	return 2;
 }
 
+/* Where the name of a file goes; NULL: not such an option. */
+static const char **file_option(struct options *o, int c)
+{
+	switch (c) {
+	case 'v':
+		return &o->vectors;
+	case 'l':
+		return &o->labels;
+	case 'c':
+		return &o->save;
+	case 'R':
+		return &o->resume;
+	default:
+		return NULL;
+	}
+}
+
+static int unusable(const char *option, const char *why)
+{
+	fprintf(stderr, "doc2vec: %s: %s\n", option, why);
+	return 2;
+}
+
+/* Options that have no effect together. */
+static int check(const struct options *o)
+{
+	if (o->every && !o->save)
+		return unusable("--every", "requires --checkpoint");
+	if (o->none && (o->vectors || o->labels || o->save || o->resume))
+		return unusable("--model",
+				"none trains nothing; omit --vectors, "
+				"--labels, --checkpoint and --resume");
+	return 0;
+}
+
 int options_parse(struct options *o, int argc, char **argv, bool *help)
 {
 	static const struct option longs[] = {
@@ -167,7 +266,12 @@ int options_parse(struct options *o, int argc, char **argv, bool *help)
 		{ "steps", 1, 0, 's' },
 		{ "train-threads", 1, 0, 't' },
 		{ "seed", 1, 0, 'S' },
+		{ "parts", 1, 0, 'p' },
+		{ "every", 1, 0, 'E' },
 		{ "vectors", 1, 0, 'v' },
+		{ "labels", 1, 0, 'l' },
+		{ "checkpoint", 1, 0, 'c' },
+		{ "resume", 1, 0, 'R' },
 		{ "json", 0, 0, 'j' },
 		{ "quiet", 0, 0, 'q' },
 		{ "help", 0, 0, 'h' },
@@ -181,8 +285,8 @@ int options_parse(struct options *o, int argc, char **argv, bool *help)
 
 		if (c == 'm' || c == 'u')
 			good = choose(o, c, optarg);
-		else if (c == 'v')
-			o->vectors = optarg;
+		else if (file_option(o, c))
+			*file_option(o, c) = optarg;
 		else if (c == 'j')
 			o->json = true;
 		else if (c == 'q')
@@ -196,5 +300,5 @@ int options_parse(struct options *o, int argc, char **argv, bool *help)
 		if (!good)
 			return bad_value(c, optarg);
 	}
-	return 0;
+	return check(o);
 }

@@ -71,6 +71,7 @@ static void make(struct command *c, const struct pen_experiment *x,
 			       .flags = &flags[*at],
 			       .takes_spec = x->settings,
 			       .examples = &x->examples[0].first,
+			       .ranks = x->ranks,
 			       .run = run_named };
 	for (const struct pen_flag *f = x->flag;
 	     f < x->flag + x->nflags && *at + 1 < MOST_FLAGS; f++)
@@ -165,7 +166,7 @@ bool print_others(const struct pen_others *others)
 
 static void print_row(struct pen_session *r, const struct pen_text *line)
 {
-	if (!r->json)
+	if (!r->json || !pen__run_first(r))
 		return;
 	json_printed();
 	fwrite(line->p, 1, line->n, stdout);
@@ -254,6 +255,8 @@ static void print_ending(const struct pen_session *r, bool stopped)
 
 static void print_notes_of(const struct pen_session *r)
 {
+	if (!pen__run_first(r))
+		return;
 	if (!r->json && r->notes.n)
 		print_lines(r->notes.p);
 	for (const char *p = r->warnings.n ? r->warnings.p : ""; *p;) {
@@ -281,6 +284,8 @@ static int run_all(struct pen_session *r)
 
 	if (rc < 0)
 		return complain(&err);
+	if (!pen__run_first(r))
+		return rc ? 128 + interrupted() : EXIT_OK;
 	code = print_result(r);
 	if (!rc && code < 0 && r->failed)
 		code = EXIT_FAILED; /* the cause was printed */
@@ -315,12 +320,32 @@ static const struct command *command_of(const struct pen_experiment *x)
 	return &pen__cmd_sweep;
 }
 
+/* The ranks of a job run an experiment together; rank 0 prints. */
+static int open_ranks(struct pen_session *r, struct pen_err *err)
+{
+	struct pen_ranks *ranks;
+	const int rc = pen_ranks_open(&ranks, err);
+
+	if (rc)
+		return rc;
+	if (pen_ranks_size(ranks) == 1) {
+		pen_ranks_close(ranks);
+		return 0;
+	}
+	r->ranks = ranks;
+	mute(pen_ranks_rank(ranks) != 0);
+	return 0;
+}
+
 static int run_experiment(const struct pen_experiment *x, int argc, char **argv)
 {
 	struct pen_err err = { 0 };
+	struct pen_ranks *ranks;
 	struct pen_session r;
 	int rc = pen__run_open(&r, x, &err) ? complain(&err) : -1;
 
+	if (rc < 0 && x->ranks && open_ranks(&r, &err))
+		rc = complain(&err);
 	r.stop = interrupt_asked;
 	r.on_wait = show_progress;
 	r.on_row = print_row;
@@ -336,7 +361,9 @@ static int run_experiment(const struct pen_experiment *x, int argc, char **argv)
 		print_notes_of(&r);
 		rc = run_all(&r);
 	}
+	ranks = r.ranks;
 	pen__run_close(&r);
+	pen_ranks_close(ranks);
 	return rc;
 }
 

@@ -55,19 +55,21 @@ void dict_close(struct dict *x)
 
 int dict_table(struct pen_ddict *d, struct pen_err *err)
 {
-	printf("\n  %5s  %-20s %10s %10s %10s %12s %6s %6s\n", "shard", "host",
-	       "total", "used", "free", "keys", "use", "procs");
+	printf("\n  %5s  %-20s %10s %10s %10s %12s %6s %6s %6s\n", "shard",
+	       "host", "total", "used", "free", "keys", "use", "blocks",
+	       "procs");
 	for (uint32_t i = 0; i < pen_ddict_nshards(d); i++) {
 		struct pen_shard_stats s;
 		int rc = pen_ddict_stats(d, i, &s, sizeof(s), err);
 
 		if (rc)
 			return rc;
-		printf("  %5u  %-20.20s %10s %10s %10s %12s %5.1f%% %6u\n",
+		printf("  %5u  %-20.20s %10s %10s %10s %12s %5.1f%% %6llu %6u\n",
 		       s.shard, s.host, human_bytes((double)s.total_bytes),
 		       human_bytes((double)s.used_bytes),
 		       human_bytes((double)s.free_bytes), grouped(s.nkeys),
-		       100 * s.utilisation, s.nprocesses);
+		       100 * s.utilisation,
+		       (unsigned long long)s.nfree_blocks, s.nprocesses);
 	}
 	return 0;
 }
@@ -94,6 +96,7 @@ int dict_json(struct pen_text *j, struct pen_ddict *d, struct pen_err *err)
 		pen__json_int(j, "puts", s.nputs);
 		pen__json_int(j, "gets", s.ngets);
 		pen__json_int(j, "served", s.nserved);
+		pen__json_int(j, "free_blocks", s.nfree_blocks);
 		pen__json_close(j, '}');
 	}
 	pen__json_close(j, ']');

@@ -668,7 +668,7 @@ static const char *const examples[] = {
 
 const struct command pen__cmd_gen = {
 	.name = "gen",
-	.args = "[dna|rna|dna+rna|protein] PATH [key=value ...] [flags]",
+	.args = "[dna|rna|dna+rna|dna+at|protein] PATH [key=value ...] [flags]",
 	.summary = "generate a synthetic data set",
 	.about = "Generates random samples in one file or many; equal seeds "
 		 "give equal samples. A file gets its final name only when it "

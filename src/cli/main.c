@@ -211,7 +211,7 @@ static int run(int argc, char **argv)
 		print_help(cmd);
 		return EXIT_OK;
 	}
-	if (has_nothing_to_do(outer))
+	if (has_nothing_to_do(sub && sub->ranks ? sub : outer))
 		return EXIT_OK;
 	interrupt_install();
 	return cmd->run(argc - 2, argv + 2);

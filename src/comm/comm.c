@@ -20,6 +20,7 @@
 enum call {
 	CALL_BARRIER,
 	CALL_REDUCE,
+	CALL_COMBINE,
 	CALL_BCAST,
 	CALL_GATHER,
 	CALL_CHANNEL,
@@ -233,6 +234,24 @@ int pen__comm_reduce(struct pen_comm *c, double *v, size_t n,
 	int rc = meet(c, CALL_REDUCE, 0, err);
 
 	return rc ? rc : c->ops->reduce(c, v, n, how, err);
+}
+
+int pen__comm_combine(struct pen_comm *c, void *v, size_t n,
+		      enum pen_dtype type, enum pen_reduce how,
+		      struct pen_err *err)
+{
+	const bool whole = type == PEN_I64 || type == PEN_U64;
+	int rc = 0;
+
+	if ((!whole && type != PEN_F32 && type != PEN_F64) ||
+	    (how == PEN_OR && !whole))
+		rc = pen__fail(err, P_BAD_CALL, "ranks",
+			       "cannot combine arrays of %s in this way",
+			       pen_dtype_name(type));
+	rc = meet(c, CALL_COMBINE, rc, err);
+	return rc || c->size == 1
+		       ? rc
+		       : c->ops->combine(c, v, n, type, how, err);
 }
 
 int pen__comm_bcast(struct pen_comm *c, void *buf, size_t n, int root,

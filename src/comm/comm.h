@@ -22,8 +22,6 @@
 
 #include "base/err.h"
 
-enum pen_reduce { PEN_SUM, PEN_MIN, PEN_MAX };
-
 struct pen_channel;
 
 struct pen_comm {
@@ -46,6 +44,9 @@ struct pen_comm_ops {
 	void (*close)(struct pen_comm *);
 	int (*reduce)(struct pen_comm *, double *v, size_t n, enum pen_reduce,
 		      struct pen_err *);
+	/* The same for arrays of int64, uint64, float32 and float64. */
+	int (*combine)(struct pen_comm *, void *v, size_t n, enum pen_dtype,
+		       enum pen_reduce, struct pen_err *);
 	int (*bcast)(struct pen_comm *, void *buf, size_t n, int root,
 		     struct pen_err *);
 	int (*gather)(struct pen_comm *, const void *mine, size_t n, void **all,
@@ -76,6 +77,9 @@ int pen__comm_barrier(struct pen_comm *, struct pen_err *err);
 /* All ranks get the result, in place; n is the same everywhere. */
 int pen__comm_reduce(struct pen_comm *, double *v, size_t n, enum pen_reduce,
 		     struct pen_err *err);
+/* The same for the types that pen_ranks_reduce() accepts. */
+int pen__comm_combine(struct pen_comm *, void *v, size_t n, enum pen_dtype,
+		      enum pen_reduce, struct pen_err *err);
 /* n and root are the same everywhere. */
 int pen__comm_bcast(struct pen_comm *, void *buf, size_t n, int root,
 		    struct pen_err *err);

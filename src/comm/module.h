@@ -11,7 +11,7 @@
 #include "comm/ucx.h"
 
 /* Increment when anything here, in comm.h or in struct pen_err changes. */
-#define PEN_COMM_VERSION 3
+#define PEN_COMM_VERSION 4
 
 struct pen_comm_host {
 	void *(*alloc)(size_t n, size_t size);

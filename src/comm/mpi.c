@@ -296,6 +296,39 @@ static int mpi_reduce(struct pen_comm *c, double *v, size_t n,
 	return 0;
 }
 
+static int mpi_combine(struct pen_comm *c, void *v, size_t n,
+		       enum pen_dtype type, enum pen_reduce how,
+		       struct pen_err *err)
+{
+	const MPI_Op ops[] = {
+		[PEN_SUM] = MPI_SUM,
+		[PEN_MIN] = MPI_MIN,
+		[PEN_MAX] = MPI_MAX,
+		[PEN_OR] = MPI_BOR,
+	};
+	const MPI_Datatype kind = type == PEN_I64   ? MPI_INT64_T
+				  : type == PEN_U64 ? MPI_UINT64_T
+				  : type == PEN_F32 ? MPI_FLOAT
+						    : MPI_DOUBLE;
+	const size_t size = type == PEN_F32 ? 4 : 8;
+	struct ranks *r = ranks_of(c);
+	unsigned char *p = v;
+	MPI_Request req;
+	int rc;
+
+	if (r->broken)
+		return broken(r, err);
+	for (size_t k; n; p += k * size, n -= k) {
+		k = n < PIECE / size ? n : PIECE / size;
+		rc = MPI_Iallreduce(MPI_IN_PLACE, p, (int)k, kind, ops[how],
+				    r->world, &req);
+		rc = settle(r, rc, &req, "MPI_Iallreduce", err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
 static int mpi_bcast(struct pen_comm *c, void *buf, size_t n, int root,
 		     struct pen_err *err)
 {
@@ -479,6 +512,7 @@ static const struct pen_comm_ops mpi_ops = {
 	.name = "mpi",
 	.close = mpi_close,
 	.reduce = mpi_reduce,
+	.combine = mpi_combine,
 	.bcast = mpi_bcast,
 	.gather = mpi_gather,
 	.abort = mpi_abort,

@@ -48,10 +48,43 @@ PEN_API int pen_ranks_size(const struct pen_ranks *r)
 	return r->comm->size;
 }
 
+static int check_process(const struct pen_ranks *r, struct pen_err *err)
+{
+	if (r->pid == (uint64_t)getpid())
+		return 0;
+	return pen__fail(err, P_BAD_CALL, "ranks",
+			 "a forked child process is not a rank");
+}
+
 PEN_API int pen_ranks_barrier(struct pen_ranks *r, struct pen_err *err)
 {
-	if (r->pid != (uint64_t)getpid())
-		return pen__fail(err, P_BAD_CALL, "ranks",
-				 "a forked child process is not a rank");
-	return pen__comm_barrier(r->comm, err);
+	const int rc = check_process(r, err);
+
+	return rc ? rc : pen__comm_barrier(r->comm, err);
+}
+
+PEN_API int pen_ranks_agree(struct pen_ranks *r, int rc, struct pen_err *err)
+{
+	const int bad = check_process(r, rc < 0 ? NULL : err);
+
+	if (bad)
+		return rc < 0 ? rc : bad;
+	return pen__comm_agree(r->comm, rc, err);
+}
+
+PEN_API int pen_ranks_reduce(struct pen_ranks *r, void *data, uint64_t n,
+			     enum pen_dtype type, enum pen_reduce how,
+			     struct pen_err *err)
+{
+	const int rc = check_process(r, err);
+
+	return rc ? rc : pen__comm_combine(r->comm, data, n, type, how, err);
+}
+
+PEN_API int pen_ranks_broadcast(struct pen_ranks *r, void *data, uint64_t n,
+				int root, struct pen_err *err)
+{
+	const int rc = check_process(r, err);
+
+	return rc ? rc : pen__comm_bcast(r->comm, data, n, root, err);
 }

@@ -76,6 +76,23 @@ void pen__arena_free(struct pen_seg *s, uint64_t off, uint64_t size)
 	pen__seg_add(&h->free_bytes, size);
 }
 
+uint64_t pen__arena_nfree(struct pen_seg *s)
+{
+	const struct pen_seg_head *h = s->head;
+	uint64_t n = 0, most;
+
+	if (pen__seg_lock(s, NULL))
+		return 0;
+	most = h->nfreed; /* lists may be wrong */
+	for (unsigned b = 0; b < PEN_SEG_BINS; b++)
+		for (uint64_t off = h->bin[b]; off && n < most;
+		     off = freed_at(s, off)->next)
+			n++;
+	n += atomic_load(&h->top) < h->size;
+	pen__seg_unlock(s);
+	return n;
+}
+
 /* Takes the block that *link refers to, and frees the excess. */
 static uint64_t take(struct pen_seg *s, unsigned b, uint64_t *link,
 		     uint64_t size)

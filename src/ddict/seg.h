@@ -178,6 +178,8 @@ void pen__proc_leave(struct pen_seg *);
  * memory. */
 uint64_t pen__arena_alloc(struct pen_seg *, uint64_t size, bool *full);
 void pen__arena_free(struct pen_seg *, uint64_t off, uint64_t size);
+/* Number of free blocks, with the space never used; takes the lock. */
+uint64_t pen__arena_nfree(struct pen_seg *);
 /*
  * The same in two steps, for data written by a system call: peek returns where
  * size bytes at the end would be, or 0 if there is no room; extend makes them

@@ -631,6 +631,7 @@ void pen__shard_stats(struct pen_seg *s, struct pen_shard_stats *out)
 			atomic_load(&h->top) - atomic_load(&h->free_bytes);
 		out->value_bytes = atomic_load(&h->value_bytes);
 		sum_counts(h, out);
+		out->nfree_blocks = pen__arena_nfree(s);
 	} else {
 		out->total_bytes = out->used_bytes = s->size;
 		out->value_bytes = s->value_bytes;

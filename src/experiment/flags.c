@@ -62,20 +62,35 @@ bool pen__chosen(const struct pen_session *r, const char *flag, size_t i)
 
 /* ---- values ---- */
 
+/* "64MB"; a number alone is in GiB. */
+static bool parse_size(const struct pen_flag *f, const char *word, double *v)
+{
+	uint64_t n;
+	char *end;
+
+	*v = strtod(word, &end) * 0x1p30;
+	if (end != word && *end) {
+		if (pen__parse_size(word, &n))
+			return false;
+		*v = (double)n;
+	}
+	return end != word && *v >= f->least && *v <= f->most;
+}
+
 /* Accepts counts ("10k") and numbers of C ("1e6"). */
 static bool parse_number(const struct pen_flag *f, const char *word, double *v)
 {
 	uint64_t n;
 	char *end;
 
-	if (f->takes == PEN_TAKES_SIZES ? !pen__parse_size(word, &n)
-					: !pen__parse_count(word, &n)) {
+	if (f->takes == PEN_TAKES_SIZES)
+		return parse_size(f, word, v);
+	if (!pen__parse_count(word, &n)) {
 		*v = (double)n;
 		return *v >= f->least && *v <= f->most;
 	}
 	*v = strtod(word, &end);
-	if (end == word || *end || f->takes == PEN_TAKES_SIZES ||
-	    !(*v >= f->least) || *v > f->most)
+	if (end == word || *end || !(*v >= f->least) || *v > f->most)
 		return false;
 	return f->takes == PEN_TAKES_MS || *v == (double)(uint64_t)*v;
 }

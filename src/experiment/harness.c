@@ -19,8 +19,21 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "comm/comm.h"
 
 typedef unsigned long long ull;
+
+/* ---- ranks ---- */
+
+bool pen__run_first(const struct pen_session *r)
+{
+	return !r->ranks || !r->ranks->comm->rank;
+}
+
+bool pen__run_leads(const struct pen_session *r)
+{
+	return !r->ranks || !r->ranks->comm->local_rank;
+}
 
 /* ---- opening and closing ---- */
 
@@ -70,7 +83,7 @@ void pen__run_close(struct pen_session *r)
 
 	if (x->close && r->own)
 		x->close(r);
-	if (r->folder[0])
+	if (r->folder[0] && pen__run_leads(r))
 		pen__remove_tree(r->folder);
 	if (r->made_out && !r->nadded && !stat(r->out, &st) && !st.st_size)
 		unlink(r->out);
@@ -94,6 +107,11 @@ int pen__run_rows_open(struct pen_session *r, struct pen_err *err)
 	struct stat st;
 	int fd, rc = 0;
 
+	if (!r->cold)
+		r->warm = true;
+	r->start_ns = pen__now_ns();
+	if (!pen__run_first(r))
+		return 0;
 	r->made_out = stat(r->out, &st) && errno == ENOENT;
 	fd = open(r->out, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0) {
@@ -104,10 +122,26 @@ int pen__run_rows_open(struct pen_session *r, struct pen_err *err)
 	close(fd);
 	if (r->resume || r->of->kind.by)
 		rc = pen__lines_read(&r->rows, r->out, err);
-	if (!r->cold)
-		r->warm = true;
-	r->start_ns = pen__now_ns();
 	return rc;
+}
+
+/* Rank 0 chooses a name, and the first rank of every host creates it. */
+static int share_folder(struct pen_session *r, const char *tmp,
+			struct pen_err *err)
+{
+	uint64_t name = pen__rng_at(pen__now_ns(), (uint64_t)getpid());
+	int rc = pen_ranks_broadcast(r->ranks, &name, sizeof(name), 0, err);
+
+	if (rc)
+		return rc;
+	snprintf(r->folder, sizeof(r->folder), "%s/penstock-bench.%llx.%d", tmp,
+		 (ull)name, r->ranks->comm->node);
+	if (pen__run_leads(r) && mkdir(r->folder, 0700)) {
+		r->folder[0] = '\0';
+		rc = pen__fail_sys(err, errno, tmp,
+				   "cannot create a directory for data");
+	}
+	return pen_ranks_agree(r->ranks, rc, err);
 }
 
 int pen__run_folder(struct pen_session *r, struct pen_err *err)
@@ -117,6 +151,8 @@ int pen__run_folder(struct pen_session *r, struct pen_err *err)
 	if (r->folder[0])
 		return 0;
 	tmp = tmp && *tmp ? tmp : "/tmp";
+	if (r->ranks)
+		return share_folder(r, tmp, err);
 	snprintf(r->folder, sizeof(r->folder), "%s/penstock-bench.XXXXXX", tmp);
 	if (mkdtemp(r->folder))
 		return 0;
@@ -167,6 +203,8 @@ static int run_child(struct call *c, struct pen_text *out, struct pen_err *err)
 
 	atomic_store(&c->r->shared->done, 0);
 	atomic_store(&c->r->shared->total, 0);
+	if (c->r->ranks)
+		return pen_ranks_agree(c->r->ranks, call(c, out, err), err);
 	rc = pen__process_call(&p, c->title, call, c, out, err);
 	if (c->r->on_wait)
 		c->r->on_wait(c->r, NULL);
@@ -447,7 +485,7 @@ static int run_trial(struct pen_session *r, const struct pen_trial *t,
 		pen__json_close(&line, '}');
 		rc = 0;
 	}
-	if (!rc)
+	if (!rc && pen__run_first(r))
 		rc = pen__lines_append(r->out, &line, err);
 	if (!rc && !pen__line_parse(&row, line.p, line.n, &nomem))
 		rc = pen__fail_nomem(err, t->title, line.n); /* row written */
@@ -482,7 +520,8 @@ static int warm_up(struct pen_session *r)
 		struct call c = { .r = r, .title = title, .trial = &t };
 		struct pen_err err = { 0 };
 
-		if (!is_run(r, i) || (r->resume && is_done(r, &t, r->repeats)))
+		if (!is_run(r, i) ||
+		    (r->resume && !r->ranks && is_done(r, &t, r->repeats)))
 			continue;
 		snprintf(title, sizeof(title), "warm-up, %.90s", t.title);
 		rc = run_child(&c, &line, &err);
@@ -502,10 +541,19 @@ static int turn(struct pen_session *r, unsigned repeat, struct pen_err *err)
 			r->mixed_order ? 2 * pen__perm_at(&order, i / 2) + i % 2
 				       : i;
 		const struct pen_trial t = trial_of(r, k, repeat);
+		bool done = false;
 
 		if (!is_run(r, k))
 			continue;
-		if (r->resume && is_done(r, &t, (uint64_t)repeat + 1)) {
+		if (r->resume) {
+			done = is_done(r, &t, (uint64_t)repeat + 1);
+			if (r->ranks)
+				rc = pen_ranks_broadcast(r->ranks, &done,
+							 sizeof(done), 0, err);
+		}
+		if (rc)
+			return rc;
+		if (done) {
 			r->nskipped++;
 			r->at++;
 			continue;

@@ -72,6 +72,8 @@ struct pen_experiment {
 	 */
 	struct pen_pair vary;
 
+	/* Runs on all ranks of a job: trials are then not in children. */
+	bool ranks;
 	size_t own;	  /* bytes of the experiment's own state */
 	const void *work; /* parameters of functions that several share */
 	/* All may be NULL: by default, a pass over the data for each value
@@ -137,6 +139,7 @@ struct pen_session {
 	char out_default[64], path[4096];
 	bool resume, quiet, json, cold, warm, made_out, failed;
 	bool nomem; /* a setup could not be added */
+	struct pen_ranks *ranks; /* NULL: a single process */
 	uint64_t repeats, batches;
 	bool mixed_order;      /* setups in a different order each turn */
 	struct pen_lines rows; /* new ones; with --resume also old ones */
@@ -186,6 +189,10 @@ int pen__run_all(struct pen_session *, struct pen_err *);
  * NULL: no memory. */
 const struct pen_line **pen__run_rows(struct pen_session *, size_t *n);
 
+/* Whether this process writes results, and files of its host. */
+bool pen__run_first(const struct pen_session *);
+bool pen__run_leads(const struct pen_session *);
+
 bool pen__has_flag(const struct pen_session *, const char *flag);
 const struct pen_taken *pen__value(const struct pen_session *,
 				   const char *flag);
@@ -205,7 +212,7 @@ void pen__run_vary(struct pen_session *);
 int pen__run_data(struct pen_session *, struct pen_err *);
 /* Opens only the file of rows, for experiments without a PATH. */
 int pen__run_rows_open(struct pen_session *, struct pen_err *);
-/* Creates the temporary directory unless it exists. */
+/* Creates the temporary directory unless it exists, one per host. */
 int pen__run_folder(struct pen_session *, struct pen_err *);
 /* Fixes the parameters of generated data and creates the directory. */
 int pen__run_made(struct pen_session *, struct pen_err *);

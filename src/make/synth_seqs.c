@@ -40,7 +40,7 @@ struct block {
 struct line {
 	const struct pen_synth_seqs *s;
 	char four[2][256][4]; /* DNA, RNA: four letters per byte */
-	char one[256];	      /* proteins: one */
+	char one[256];	      /* proteins, and DNA that is not uniform */
 	struct block *block;
 	unsigned nblocks;
 	struct pen_ring *todo;
@@ -66,6 +66,8 @@ static void fill_tables(struct line *l)
 			l->four[0][i][k] = "ATCG"[i >> 2 * k & 3];
 			l->four[1][i][k] = "AUCG"[i >> 2 * k & 3];
 		}
+	for (; l->s->letters == PEN_SYNTH_AT && at < 256; at++)
+		l->one[at] = at < 90 ? 'A' : at < 180 ? 'T' : "CG"[at & 1];
 	for (size_t i = 0; i < sizeof(acids) / sizeof(*acids); i++)
 		for (unsigned k = 0; k < acids[i].n && at < 256; k++)
 			l->one[at++] = acids[i].c;
@@ -89,9 +91,14 @@ static uint64_t length_of(const struct pen_synth_seqs *s, uint64_t record)
 	return n < 1 ? 1 : (uint64_t)n;
 }
 
+static bool halves(const struct pen_synth_seqs *s)
+{
+	return s->letters == PEN_SYNTH_BOTH || s->letters == PEN_SYNTH_AT;
+}
+
 static void settle(const struct pen_synth_seqs *s, struct place *p)
 {
-	if (!p->left && s->letters == PEN_SYNTH_BOTH && !p->second) {
+	if (!p->left && halves(s) && !p->second) {
 		p->second = true;
 		p->left = s->size / 2;
 	}
@@ -116,8 +123,10 @@ static void make_letters(const struct line *l, const struct place *p,
 			 uint64_t n, uint8_t *to)
 {
 	const enum pen_synth_letters what = l->s->letters;
-	const bool four = what != PEN_SYNTH_PROTEIN;
-	const bool rna = what == PEN_SYNTH_RNA || p->second;
+	const bool four = what != PEN_SYNTH_PROTEIN &&
+			  !(what == PEN_SYNTH_AT && p->second);
+	const bool rna = what == PEN_SYNTH_RNA ||
+			 (what == PEN_SYNTH_BOTH && p->second);
 	const unsigned per = four ? 32 : 8;
 	const uint64_t key = pen__rng_key(l->s->seed, p->record);
 	uint64_t word = p->letter / per;
@@ -262,7 +271,7 @@ static int write_blocks(struct line *l, struct pen_sink *out,
 			struct pen_synth_made *made, struct pen_err *err)
 {
 	const struct pen_synth_seqs *s = l->s;
-	struct place p = { .left = s->letters == PEN_SYNTH_BOTH ? s->size / 2
+	struct place p = { .left = halves(s) ? s->size / 2
 								: s->size };
 	uint64_t asked = 0;
 	int rc = 0;

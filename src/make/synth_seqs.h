@@ -15,6 +15,8 @@ enum pen_synth_letters {
 	PEN_SYNTH_RNA,
 	PEN_SYNTH_BOTH, /* the first half DNA, the second RNA */
 	PEN_SYNTH_PROTEIN,
+	/* DNA: the first half uniform, the second 0.35 A and T each */
+	PEN_SYNTH_AT,
 };
 
 /*

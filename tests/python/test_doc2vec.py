@@ -65,6 +65,17 @@ class Model(torch.nn.Module):
         return -(up(s[:, 0]) + up(-s[:, 1:]).sum(1) / (s.shape[1] - 1)).mean()
 
 
+def pieces(batch, parts):
+    """The parts of a batch: that share of the targets of every sequence."""
+    doc = batch[0].numpy()
+    at = [numpy.flatnonzero(doc == i) for i in dict.fromkeys(doc)]
+    for k in range(parts):
+        rows = numpy.concatenate([a[len(a) * k // parts:len(a) * (k + 1) // parts]
+                                  for a in at])
+        if len(rows):
+            yield [t[torch.from_numpy(rows)] for t in batch]
+
+
 def batches(d):
     """The example's training data, as rows of targets."""
     loader = penstock.Loader(str(d / "s.txt"), batch_size=BATCH,
@@ -76,32 +87,35 @@ def batches(d):
                                 ("target_noise_ids", (6,)))]
 
 
-def train(d, start, update, rate):
+def train(d, start, update, rate, parts):
     model = Model(start, update == "sparse")
     how = {"sparse": torch.optim.SparseAdam, "adam": torch.optim.Adam,
            "sgd": torch.optim.SGD}[update]
     step = how(list(model.parameters()), lr=rate)
     losses, n = [], []
-    for doc, context, guess in batches(d):
-        step.zero_grad()
-        loss = model(doc, context, guess)
-        loss.backward()
-        step.step()
-        losses.append(loss.item())
-        n.append(len(doc))
+    for batch in batches(d):
+        for doc, context, guess in pieces(batch, parts):
+            step.zero_grad()
+            loss = model(doc, context, guess)
+            loss.backward()
+            step.step()
+            losses.append(loss.item())
+            n.append(len(doc))
     return losses, n, {k: getattr(model, k).weight.detach().numpy()
                        for k in start}
 
 
-@pytest.mark.parametrize("update,rate", [("sgd", 0.5), ("sparse", 0.1),
-                                         ("adam", 0.1)])
-def test_like_torch(data, update, rate):
+@pytest.mark.parametrize("update,rate,parts",
+                         [("sgd", 0.5, 1), ("sgd", 0.5, 4), ("sparse", 0.1, 1),
+                          ("sparse", 0.02, 4), ("adam", 0.1, 1),
+                          ("adam", 0.02, 3)])
+def test_like_torch(data, update, rate, parts):
     _, start = doc2vec(data, "start", "--steps", "0")
     assert not start["out"].any()
-    assert abs(start["docs"].std() - 1) < 0.05
+    assert abs(start["docs"].std() - 1 / 24) < 0.05 / 24
     ours, end = doc2vec(data, update, "--update", update, "--rate", str(rate),
-                        "--train-threads", "1")
-    losses, n, want = train(data, start, update, rate)
+                        "--train-threads", "1", "--parts", str(parts))
+    losses, n, want = train(data, start, update, rate, parts)
     assert ours[0]["whole"] and ours[0]["targets"] == sum(n)
     numpy.testing.assert_allclose(ours[0]["loss"], numpy.average(losses,
                                                                  weights=n),
@@ -119,9 +133,9 @@ def test_gradients(data):
     _, start = doc2vec(data, "start", "--steps", "0")
     # out starts at zero, where docs and words have no gradient: step first
     _, some = doc2vec(data, "some", "--update", "sgd", "--rate", "20",
-                      "--steps", "3")
+                      "--parts", "1", "--steps", "3")
     _, more = doc2vec(data, "more", "--update", "sgd", "--rate", "20",
-                      "--steps", "4")
+                      "--parts", "1", "--steps", "4")
     it = batches(data)
     for _ in range(3):
         next(it)
