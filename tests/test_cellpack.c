@@ -40,7 +40,7 @@ static void check_block(const uint32_t *v, size_t n)
  * next one. */
 static void narrow_at(unsigned width, uint32_t add, size_t n, size_t at)
 {
-	uint32_t in[20], v;
+	uint32_t in[20] = { 0 }, v;
 	uint8_t out[40], want[40];
 
 	for (size_t i = 0; i < n; i++) {
