@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "codec/bitpack.h"
 #include "codec/cellpack.h"
+#include "codec/cellpack_int.h"
 #include "codec/crc32c.h"
 #include "test.h"
 
@@ -33,6 +34,36 @@ static void check_block(const uint32_t *v, size_t n)
 	CHECK(memcmp(a, v, n * 4) == 0 && memcmp(b, v, n * 4) == 0);
 	free(packed);
 	free(exact);
+}
+
+/* Numbers in one or two bytes: the largest that fits at place `at`, and the
+ * next one. */
+static void narrow_at(unsigned width, uint32_t add, size_t n, size_t at)
+{
+	uint32_t in[20] = { 0 }, v;
+	uint8_t out[40], want[40];
+
+	for (size_t i = 0; i < n; i++) {
+		in[i] = i == at ? (1u << 8 * width) - 1 - add : (uint32_t)i;
+		v = in[i] + add;
+		memcpy(want + i * width, &v, width);
+	}
+	CHECK(pen__cellpack_narrow(in, add, n, width, out));
+	CHECK(!memcmp(out, want, n * width));
+	in[at]++;
+	CHECK(!pen__cellpack_narrow(in, add, n, width, out));
+	CHECK(!pen__cellpack_narrow(in, 65536, n, width, out));
+}
+
+static void test_narrow(void)
+{
+	for (size_t n = 1; n <= 20; n++)
+		for (size_t at = 0; at < n; at++) {
+			narrow_at(1, 0, n, at);
+			narrow_at(1, 7, n, at);
+			narrow_at(2, 0, n, at);
+			narrow_at(2, 7, n, at);
+		}
 }
 
 static void test_blocks(void)
@@ -437,6 +468,7 @@ int main(void)
 	struct pen_scratch s;
 
 	CHECK_EQ(pen__scratch_init(&s, 8 * 40 * 300), 0);
+	test_narrow();
 	test_blocks();
 	test_block_bytes();
 	test_chunks(&s);
