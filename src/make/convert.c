@@ -6,13 +6,15 @@
  */
 #include "make/convert.h"
 
-#include <fts.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -302,19 +304,29 @@ static int check_apart(struct job *j)
 		       : 0;
 }
 
-/* The size of a file, or of all files below a directory. */
-static uint64_t bytes_of(const char *path)
+/* The size of a file, or of all files below a directory. Not with fts_open(),
+ * which crashes when memory runs out. */
+static uint64_t bytes_at(int at, const char *name)
 {
-	char *const paths[] = { (char *)(uintptr_t)path, NULL };
-	FTS *t = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	const struct dirent *e;
 	uint64_t n = 0;
-	FTSENT *e;
+	struct stat sb;
+	DIR *d;
+	int fd;
 
-	while (t && (e = fts_read(t)))
-		if (e->fts_info == FTS_F)
-			n += (uint64_t)e->fts_statp->st_size;
-	if (t)
-		fts_close(t);
+	if (fstatat(at, name, &sb, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	if (!S_ISDIR(sb.st_mode))
+		return S_ISREG(sb.st_mode) ? (uint64_t)sb.st_size : 0;
+	fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	while (d && (e = readdir(d)))
+		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			n += bytes_at(fd, e->d_name);
+	if (d)
+		closedir(d);
+	else if (fd >= 0)
+		close(fd);
 	return n;
 }
 
@@ -350,7 +362,7 @@ static void report(struct job *j)
 	r->nobs = j->src.spec.nobs;
 	r->nobjects = pen_dataset_nobjects(ds);
 	r->bytes_in = pen_dataset_nbytes(ds);
-	r->bytes_out = bytes_of(j->c->path);
+	r->bytes_out = bytes_at(AT_FDCWD, j->c->path);
 	r->nbeside = j->src.spec.ndense + j->src.spec.ncsr;
 	r->left = j->src.left;
 	j->src.left = (struct pen_left){ 0 };

@@ -1,8 +1,8 @@
 /* Opens JSON documents and looks up values by path. */
 #include "report/doc.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <fts.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,39 +71,71 @@ bool pen__doc_is(const struct pen_doc *d, const char *schema)
 
 /* ---- directories ---- */
 
-static int by_name(const FTSENT **a, const FTSENT **b)
+struct walk {
+	char path[4096];
+	pen_doc_fn *found;
+	void *arg;
+	struct pen_err *err;
+};
+
+static int by_name(const struct dirent **a, const struct dirent **b)
 {
-	return strcmp((*a)->fts_name, (*b)->fts_name);
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int walk_dir(struct walk *w, int depth);
+
+/* Links are not followed. */
+static int visit(struct walk *w, const char *name, int depth)
+{
+	const size_t n = strlen(w->path);
+	struct stat sb;
+	int rc = 0;
+
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return 0;
+	if (snprintf(w->path + n, sizeof(w->path) - n, "%s%s",
+		     n && w->path[n - 1] == '/' ? "" : "/",
+		     name) >= (int)(sizeof(w->path) - n))
+		rc = pen__fail(w->err, P_TOO_LONG, name,
+			       "the path is too long");
+	else if (lstat(w->path, &sb))
+		rc = pen__fail_sys(w->err, errno, w->path, "cannot look at it");
+	else if (S_ISDIR(sb.st_mode) && name[0] != '.' && depth < MAX_DEPTH)
+		rc = walk_dir(w, depth + 1);
+	else if (S_ISREG(sb.st_mode) && !strcmp(name, "result.json"))
+		rc = w->found(w->arg, w->path, w->err);
+	w->path[n] = '\0';
+	return rc;
+}
+
+/* Not fts_open(), which crashes when memory runs out. */
+static int walk_dir(struct walk *w, int depth)
+{
+	struct dirent **list;
+	const int n = scandir(w->path, &list, NULL, by_name);
+	int rc = 0;
+
+	if (n < 0)
+		return pen__fail_sys(w->err, errno, w->path,
+				     "cannot list the directory");
+	for (int i = 0; i < n; i++) {
+		if (!rc)
+			rc = visit(w, list[i]->d_name, depth);
+		pen__free(list[i]);
+	}
+	pen__free(list);
+	return rc;
 }
 
 int pen__doc_walk(const char *dir, pen_doc_fn *found, void *arg,
 		  struct pen_err *err)
 {
-	char path[4096];
-	char *const paths[] = { path, NULL };
-	const FTSENT *e;
-	FTS *tree;
-	int rc = 0;
+	struct walk w = { .found = found, .arg = arg, .err = err };
 
-	snprintf(path, sizeof(path), "%s", dir);
-	tree = fts_open(paths, FTS_COMFOLLOW | FTS_PHYSICAL | FTS_NOCHDIR,
-			by_name);
-	if (!tree)
-		return pen__fail_sys(err, errno, dir,
-				     "cannot list the directory");
-	while (!rc && (e = fts_read(tree))) {
-		if (e->fts_info == FTS_DNR)
-			rc = pen__fail_sys(err, e->fts_errno, e->fts_path,
-					   "cannot list the directory");
-		else if (e->fts_info == FTS_D && e->fts_level &&
-			 (e->fts_name[0] == '.' || e->fts_level > MAX_DEPTH))
-			fts_set(tree, (FTSENT *)(uintptr_t)e, FTS_SKIP);
-		else if (e->fts_info == FTS_F &&
-			 !strcmp(e->fts_name, "result.json"))
-			rc = found(arg, e->fts_path, err);
-	}
-	fts_close(tree);
-	return rc;
+	if (snprintf(w.path, sizeof(w.path), "%s", dir) >= (int)sizeof(w.path))
+		return pen__fail(err, P_TOO_LONG, dir, "the path is too long");
+	return walk_dir(&w, 0);
 }
 
 uint32_t pen__doc_at(const struct pen_doc *d, uint32_t node, const char *path)

@@ -658,11 +658,13 @@ static int open_checked(struct pen_files *fs, uint32_t object, int *out,
 	*out = fd;
 	if (!fs->st->checks_stale)
 		return 0;
-	if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode) &&
-	    (uint64_t)sb.st_size == o->size && mtime_of(&sb) == o->mtime_ns)
+	if (fstat(fd, &sb))
+		*sys = errno;
+	else if (S_ISREG(sb.st_mode) && (uint64_t)sb.st_size == o->size &&
+		 mtime_of(&sb) == o->mtime_ns)
 		return 0;
 	close(fd);
-	return PEN_ESTALE;
+	return *sys ? pen__file_code(*sys) : PEN_ESTALE;
 }
 
 int pen__files_open(struct pen_files *fs, uint32_t object, int *out, int *sys)

@@ -50,7 +50,6 @@ UNSEEN = (
     ("open close stat unlink", r"^/dev/shm/",
      "shm_open() and shm_unlink() are seen; their path is not"),
     ("open", r"/penstock-ddict$", "memfd_create() is seen, without a path"),
-    ("open stat", r"/in/out/|/x\.pen$", "fts_open() and fts_read() are seen"),
     ("open", r"/stderr$", "posix_spawn() opens it for the new process"),
     ("open read stat close", r"\.so[.0-9]*$", "the loader opens libraries"),
 )

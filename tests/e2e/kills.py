@@ -42,6 +42,8 @@ def kill(scene, n):
     wrong = [f"killed at call {n}: {w}"
              for w in scene.judge(r, cwd, killed=killed)]
     if not wrong:
+        # saving the next index cleans the cache; the next run may need none
+        shutil.rmtree(os.path.join(cwd, "cache"), ignore_errors=True)
         r = run(again(scene), cwd)
         wrong = [f"run again after a kill at call {n}: {w}"
                  for w in ([r.err.strip()[-300:]] if r.code else

@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <link.h>
 #include <malloc.h>
 #include <pthread.h>

@@ -66,21 +66,6 @@ char *realpath(const char *path, char *to)
 						  : REAL(realpath)(path, to);
 }
 
-FTS64 *fts64_open(char *const *paths, int how,
-		  int (*order)(const FTSENT64 **, const FTSENT64 **))
-{
-	return shim_fails(K_open, -1, NULL)
-		       ? NULL
-		       : REAL(fts64_open)(paths, how, order);
-}
-
-FTSENT64 *fts64_read(FTS64 *f)
-{
-	return shim_fails(K_read, -1, NULL) && errno != EINTR
-		       ? NULL
-		       : REAL(fts64_read)(f);
-}
-
 /* ---- streams ---- */
 
 static ssize_t stream_read(void *fd, char *buf, size_t n)

@@ -120,6 +120,15 @@ DIR *opendir(const char *path)
 	return shim_fails(K_open, AT_FDCWD, path) ? NULL : REAL(opendir)(path);
 }
 
+int scandir64(const char *path, struct dirent64 ***list,
+	      int (*wanted)(const struct dirent64 *),
+	      int (*order)(const struct dirent64 **, const struct dirent64 **))
+{
+	return shim_fails(K_open, AT_FDCWD, path)
+		       ? -1
+		       : REAL(scandir64)(path, list, wanted, order);
+}
+
 DIR *fdopendir(int fd)
 {
 	return shim_fails(K_open, fd, NULL) ? NULL : REAL(fdopendir)(fd);

@@ -452,7 +452,8 @@ static int add_column(struct matrix *m, struct columns *cs, const char *name,
 		cs->n++;
 	}
 	pen__cells_column_close(&c);
-	if (rc >= 0 || (any && rc != PEN_ENOMEM && rc != PEN_EIO))
+	if (rc >= 0 || (any && rc != PEN_ENOMEM && rc != PEN_EIO &&
+			rc != PEN_ESTALE && rc != PEN_ECLOSED))
 		return 0;
 	*err = why;
 	return rc;

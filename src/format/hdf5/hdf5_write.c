@@ -325,18 +325,23 @@ static int take_image(struct writer *w)
 	return 0;
 }
 
-static int make_image(struct writer *w)
+/* The size of the file in memory: reserved once, since growing copies. */
+static size_t image_room(const struct writer *w)
 {
-	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
-	hid_t fcpl = H5Pcreate(H5P_FILE_CREATE);
 	size_t room = (size_t)1 << 20, row;
-	int rc = 0;
 
-	/* reserve once, since growing copies */
 	for (uint32_t i = 0; i < w->t->nfields; i++)
 		if (pen__shape_bytes(w->t->field[i].shape, w->t->field[i].ndim,
 				     w->t->field[i].dtype, &row))
 			room += row * (size_t)w->t->nsamples;
+	return room;
+}
+
+static int make_image(struct writer *w, size_t room)
+{
+	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+	hid_t fcpl = H5Pcreate(H5P_FILE_CREATE);
+	int rc = 0;
 
 	w->file = -1;
 	if (fapl >= 0 && H5Pset_obj_track_times(fcpl, false) >= 0 &&
@@ -362,13 +367,15 @@ static int make_image(struct writer *w)
 
 static int make_alone(struct writer *w)
 {
+	/* libhdf5 may grow its file by a copy, and we take another one */
+	const size_t room = image_room(w), need = PEN_HDF5_ROOM + 3 * room;
 	struct pen_hdf5_turn turn;
 	int rc;
 
-	if (!pen__can_alloc(PEN_HDF5_ROOM))
-		return pen__fail_nomem(w->err, "hdf5", PEN_HDF5_ROOM);
+	if (!pen__can_alloc(need))
+		return pen__fail_nomem(w->err, "hdf5", need);
 	pen__hdf5_enter(&turn);
-	rc = make_image(w);
+	rc = make_image(w, room);
 	pen__hdf5_leave(&turn);
 	return rc;
 }
