@@ -404,12 +404,13 @@ static PyObject *dict_stats(PyObject *self, PyObject *args)
 	Py_END_ALLOW_THREADS if (rc) return end(d, rc, &err);
 	d->busy--;
 	return Py_BuildValue(
-		"{sI ss sK sK sK sK sK sd sI sK sK sK sd}", "shard", s.shard,
+		"{sI ss sK sK sK sK sK sd sI sK sK sK sd sK}", "shard", s.shard,
 		"host", s.host, "total_bytes", s.total_bytes, "used_bytes",
 		s.used_bytes, "free_bytes", s.free_bytes, "value_bytes",
 		s.value_bytes, "keys", s.nkeys, "utilisation", s.utilisation,
 		"processes", s.nprocesses, "puts", s.nputs, "gets", s.ngets,
-		"served", s.nserved, "wait_s", (double)s.wait_ns / 1e9);
+		"served", s.nserved, "wait_s", (double)s.wait_ns / 1e9,
+		"free_blocks", s.nfree_blocks);
 }
 
 static PyObject *dict_about(PyObject *self, PyObject *unused)

@@ -676,9 +676,10 @@ const struct command pen__cmd_gen = {
 		 "counts as skewed as real ones, cell types with marker genes, "
 		 "one plate after another. format.X sets options of the "
 		 "writer: compression, level, chunk, shuffle (h5ad), version "
-		 "and shard (zarr). dna, rna, dna+rna (half each) and protein "
-		 "write one file of random letters, with one sequence and id "
-		 "per line, or FASTA if PATH has its suffix.",
+		 "and shard (zarr). dna, rna, dna+rna (half each), dna+at "
+		 "(half of it rich in A and T) and protein write one file of "
+		 "random letters, with one sequence and id per line, or FASTA "
+		 "if PATH has its suffix.",
 	.flags = flags,
 	.opts = opts,
 	.examples = examples,

@@ -166,7 +166,7 @@ static void offer_commands(const struct completion *c,
 static void offer_words(struct completion *c, const struct command *cmd)
 {
 	static const char *const letters[] = { "dna", "rna", "dna+rna",
-					       "protein" };
+					       "dna+at", "protein" };
 	char kind[32];
 	const char *name;
 
