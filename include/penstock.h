@@ -180,6 +180,7 @@ PEN_API void pen_batch_unref(struct pen_batch *);
  * options of the chosen implementation.
  */
 struct pen_spec;
+struct pen_ddict;
 /* An empty spec, with every setting at its default. Free: pen_spec_free(). */
 PEN_API PEN_MUST int pen_spec_new(struct pen_spec **out, struct pen_err *err);
 /* NULL is accepted. Objects opened with the spec have their own copy. */
@@ -216,11 +217,20 @@ PEN_API PEN_MUST int pen_spec_copy(struct pen_spec **out,
 PEN_API PEN_MUST int pen_spec_check(const struct pen_spec *,
 				    struct pen_err *err);
 /*
- * Adds a file, directory, glob or @list. Samples are in the order of the calls;
- * those of one directory or glob are sorted by path.
+ * Adds a file, directory, glob or @list, or a dictionary (ddict:NAME on this
+ * machine, ddict:FILE as saved), which is the only path then. Samples are in
+ * the order of the calls; those of one directory or glob are sorted by path.
  */
 PEN_API PEN_MUST int pen_spec_add_path(struct pen_spec *, const char *path,
 				       struct pen_err *err);
+/*
+ * The values of an open dictionary as samples, in place of paths; others are
+ * given as paths, ddict:NAME or ddict:FILE. The dictionary must stay open until
+ * everything opened with the spec is closed. If ranks share it, opening a
+ * loader is collective, unless world=1 is set: the ranks compare their keys.
+ */
+PEN_API PEN_MUST int pen_spec_add_ddict(struct pen_spec *, struct pen_ddict *,
+					struct pen_err *err);
 /* Removes all paths. */
 PEN_API void pen_spec_clear_paths(struct pen_spec *);
 /* The i-th path, valid until the spec changes; NULL past the last. */

@@ -57,9 +57,58 @@ class DDict(MutableMapping):
         if name is not None:
             settings["name"] = name
         self._pickle = pickle
+        self._name = name
+        self._loads = {}    # settings of a loader that reads it
+        # how another process opens it
+        self._again = None
+        if not ranks and (name is not None or (
+                settings.get("restore") and not settings.get("writable"))):
+            self._again = {**settings, "pickle": pickle}
+            if name is not None:
+                self._again = {"name": name, "create": False, "pickle": pickle}
         self._d = _Dict([f"{k}={_setting(v)}" for k, v in settings.items()
                          if v is not None], bool(ranks))
         _open.add(self)
+
+    def __reduce__(self):
+        if self._again is None:
+            raise TypeError(
+                "this dictionary cannot be pickled: " +
+                ("it belongs to the ranks of this job" if self.ranks > 1 else
+                 "it has no name; open it as DDict(\"NAME\"), and other "
+                 "processes of this machine find it"))
+        return _reopen, (self._again, self._loads)
+
+    @classmethod
+    def from_iterable(cls, items, name=None, *, total=None, progress=None,
+                      **settings):
+        """A new dictionary with the items of an iterable.
+
+        Keys are 0, 1, 2, ...; those of a mapping are kept. Under mpirun every
+        rank iterates over all items and stores its part.
+
+        Parameters
+        ----------
+        items : iterable or mapping
+            Bytes, str, numbers, arrays, or dicts or tuples of numbers and
+            arrays (several fields; those of a tuple are x, y, z, ...).
+        name : str, optional
+        total : int, optional
+            Expected number of items, for the progress line.
+        progress : bool, optional
+            Print progress to stderr. Default: if that is a terminal.
+        **settings
+            As for `DDict`.
+
+        Examples
+        --------
+        >>> d = penstock.DDict.from_iterable(numpy.eye(3), memory="64MB")
+        >>> penstock.Loader(d, 3).fields
+        [('x', 'float64', (3,), 'dense')]
+        >>> d.close()       # doctest: +SKIP
+        """
+        from ._fill import fill
+        return fill(cls(name, **settings), items, total, progress)
 
     # --- mapping ---
 
@@ -283,8 +332,30 @@ class Asked:
         return out
 
 
+def _reopen(settings, loads):
+    d = DDict(settings.pop("name", None), ranks=False, **settings)
+    d._loads = loads
+    return d
+
+
+def key_text(key):
+    """A key as a word of a file for ``keys=``."""
+    if not isinstance(key, (str, bytes)):
+        key = key.__index__()
+        if key < 0:
+            raise ValueError("an integer key must not be negative")
+        return str(key)
+    raw = key.encode() if isinstance(key, str) else key
+    if raw.isdigit():
+        return f"%{raw[0]:02X}" + raw[1:].decode()
+    return "".join(chr(c) if 33 <= c < 127 and c not in b"%/," else f"%{c:02X}"
+                   for c in raw) or "%"
+
+
 @atexit.register
 def _close_all():
+    from ._loader import _close_all as close_loaders
+    close_loaders()
     for d in list(_open):
         try:
             d.close()

@@ -15,7 +15,7 @@ struct dict {
 	PyObject head;
 	struct pen_ddict *d; /* NULL: closed */
 	struct pen_ranks *ranks;
-	Py_ssize_t nlent, busy;
+	Py_ssize_t nlent, nloaders, busy;
 };
 
 struct got {
@@ -108,17 +108,42 @@ static void dict_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
+struct pen_ddict *penpy_dict_hold(PyObject *o)
+{
+	struct dict *d = (struct dict *)o;
+
+	if (!PyObject_TypeCheck(o, dict_type))
+		return NULL;
+	if (!d->d) {
+		PyErr_SetString(PyExc_ValueError, "the dictionary is closed");
+		return NULL;
+	}
+	Py_INCREF(o);
+	d->nloaders++;
+	return d->d;
+}
+
+void penpy_dict_drop(PyObject *o)
+{
+	if (!o)
+		return;
+	((struct dict *)o)->nloaders--;
+	Py_DECREF(o);
+}
+
 static PyObject *dict_close(PyObject *self, PyObject *unused)
 {
 	struct dict *d = (struct dict *)self;
 
 	(void)unused;
-	if (d->busy || d->nlent) {
+	if (d->busy || d->nlent || d->nloaders) {
 		PyErr_SetString(
 			PyExc_BufferError,
-			d->busy ? "another thread is using the dictionary"
-				: "views of values are still in use; "
-				  "delete them before closing");
+			d->busy	    ? "another thread is using the dictionary"
+			: !d->nlent ? "a loader still reads from the "
+				      "dictionary; close it first"
+				    : "views of values are still in use; "
+				      "delete them before closing");
 		return NULL;
 	}
 	close_now(d);

@@ -82,6 +82,7 @@ enum pen_op {
 	PEN_OP_STATS,
 	PEN_OP_KEYS,
 	PEN_OP_INDEX,
+	PEN_OP_HEADS, /* GET, up to PEN_HEAD_BYTES of each value */
 };
 struct pen_key_pick {
 	const uint32_t *at; /* indices into an array; NULL: all in order */

@@ -24,6 +24,15 @@ struct head {
 	uint64_t n;
 };
 
+/* Bytes of a value of len bytes that a reply has. */
+static uint64_t sent_of(uint32_t op, uint64_t len)
+{
+	if (op == PEN_OP_HAS)
+		return 0;
+	return op == PEN_OP_HEADS && len > PEN_HEAD_BYTES ? PEN_HEAD_BYTES
+							  : len;
+}
+
 static uint64_t pick(const struct pen_key_pick *p, uint64_t i)
 {
 	return p->at ? p->at[i] : i;
@@ -176,6 +185,7 @@ int pen__remote_values(struct pen_remote *r, const struct pen_key_pick *p,
 		v->data = lens;
 		if (r->op == PEN_OP_HAS)
 			continue;
+		len = sent_of(r->op, len);
 		if (len > pen__bytes_left(&b))
 			return fail_reply(r, err);
 		v->data = b.p;
@@ -303,10 +313,13 @@ static int reply_values(struct pen_reply *out, struct room *room,
 	for (uint64_t i = 0; i < n; i++)
 		room->len[i] = q->values[i].data ? q->values[i].len : NONE;
 	rc = pen__reply_add(out, &room->flags, pen__round16(n * 8 + 8));
-	for (uint64_t i = 0; i < n && !rc && q->h.op != PEN_OP_HAS; i++)
-		if (q->values[i].data && q->values[i].len)
-			rc = pen__reply_add(out, q->values[i].data,
-					    pen__round16(q->values[i].len));
+	for (uint64_t i = 0; i < n && !rc; i++) {
+		const struct pen_value *v = &q->values[i];
+		const uint64_t len = v->data ? sent_of(q->h.op, v->len) : 0;
+
+		if (len)
+			rc = pen__reply_add(out, v->data, pen__round16(len));
+	}
 	return rc ? pen__fail_nomem(err, "dictionary", n * 16) : 0;
 }
 
@@ -463,6 +476,7 @@ static int serve(struct pen_ddict *d, struct request *q, struct pen_reply *out,
 {
 	switch (q->h.op) {
 	case PEN_OP_GET:
+	case PEN_OP_HEADS:
 	case PEN_OP_HAS:
 	case PEN_OP_POP:
 		return serve_values(d, q, out, err);
