@@ -743,6 +743,25 @@ PEN_API PEN_MUST int pen_ddict_len(struct pen_ddict *, uint64_t *out,
 				   struct pen_err *err);
 /* Removes all keys. */
 PEN_API PEN_MUST int pen_ddict_clear(struct pen_ddict *, struct pen_err *err);
+/*
+ * Adds n to the value of a key, an integer of 8 bytes, and returns the value
+ * before in *old, as one step; a missing key counts as 0. To subtract, add 0 -
+ * x. PEN_EINVAL: the value has another size.
+ */
+PEN_API PEN_MUST int pen_ddict_fetch_add(struct pen_ddict *, struct pen_key,
+					 uint64_t n, uint64_t *old,
+					 struct pen_err *err);
+/* Returns 0 as soon as the key exists, or PEN_AGAIN after timeout_ns. */
+PEN_API PEN_MUST int pen_ddict_wait_for(struct pen_ddict *, struct pen_key,
+					uint64_t timeout_ns,
+					struct pen_err *err);
+/* The shard that holds a key, or would. */
+PEN_API uint32_t pen_ddict_owner(const struct pen_ddict *, struct pen_key);
+/*
+ * Frees and merges the memory of removed values that no reader holds any more,
+ * and returns what follows the last value to the system. Values do not move.
+ */
+PEN_API PEN_MUST int pen_ddict_compact(struct pen_ddict *, struct pen_err *err);
 /* Makes the dictionary read-only; reading then needs no bookkeeping. */
 PEN_API PEN_MUST int pen_ddict_freeze(struct pen_ddict *, struct pen_err *err);
 
@@ -776,11 +795,12 @@ struct pen_shard_stats {
 	uint64_t free_bytes;  /* total - used */
 	uint64_t value_bytes; /* values only */
 	uint64_t nkeys;
-	double utilisation;    /* used / total */
-	uint64_t nputs, ngets; /* keys, by all processes */
-	uint64_t nserved;      /* keys requested by other hosts */
-	uint64_t wait_ns;      /* of this process, in pen_ddict_wait() */
-	uint64_t nfree_blocks; /* pieces that the free bytes are in */
+	double utilisation;	/* used / total */
+	uint64_t nputs, ngets;	/* keys, by all processes */
+	uint64_t nserved;	/* keys requested by other hosts */
+	uint64_t wait_ns;	/* of this process, in pen_ddict_wait() */
+	uint64_t nfree_blocks;	/* pieces that the free bytes are in */
+	uint64_t garbage_bytes; /* part of used_bytes: removed, not free yet */
 };
 /*
  * Fills *out for shard 0 .. nshards - 1, asking its host if necessary. size is

@@ -10,10 +10,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/team.h"
 #include "store/store.h"
-#include "test.h"
+#include "saved.h"
 
 #define MAX_KV 4
 
@@ -68,37 +67,10 @@ static void make_file(const char *path, size_t n)
 	close(fd);
 }
 
-/* The same content as values of a saved dictionary. */
-static void make_dict(void)
-{
-	const char *const set[] = { "memory=64MB" };
-	struct pen_ddict *d;
-	uint8_t *p = malloc(8u << 20);
-
-	CHECK(p && !pen_ddict_open(&d, NULL, set, 1, NULL));
-	for (size_t i = 0; i < NSIZES; i++) {
-		const struct pen_key k = { NULL, i };
-
-		pen__rng_fill(1, sizes[i], 0, p, sizes[i]);
-		CHECK_EQ(pen_ddict_put(d, k, (struct pen_value){ p, sizes[i] },
-				       NULL),
-			 0);
-	}
-	CHECK_EQ(pen_ddict_persist(d, "d.dict", NULL), 0);
-	pen_ddict_close(d);
-	free(p);
-}
-
-static const char *path_of(const struct variant *v)
-{
-	return strcmp(v->store, "dictionary") ? "d" : "ddict:./d.dict";
-}
-
 static void make_files(void)
 {
 	char name[64];
-
-	make_dict();
+	save_values("d.dict", sizes, NSIZES);
 
 	CHECK_EQ(mkdir("d", 0755), 0);
 	for (size_t i = 0; i < NSIZES; i++) {
@@ -155,7 +127,9 @@ static int rig_bind(struct rig *r, unsigned depth, struct pen_err *err)
 static int rig_open(struct rig *r, const struct variant *v, unsigned depth,
 		    struct pen_err *err)
 {
-	int rc = rig_list(r, v, path_of(v), err);
+	int rc = rig_list(
+		r, v, strcmp(v->store, "dictionary") ? "d" : "ddict:./d.dict",
+		err);
 
 	if (!rc)
 		rc = rig_bind(r, depth, err);

@@ -598,9 +598,9 @@ PEN_API int pen_ddict_pop(struct pen_ddict *d, struct pen_key k,
 
 /* --- all shards --- */
 
-static int for_all(struct pen_ddict *d, enum pen_op op,
-		   int (*here)(struct pen_seg *, struct pen_err *),
-		   struct pen_err *err)
+int pen__for_all_shards(struct pen_ddict *d, enum pen_op op,
+			int (*here)(struct pen_seg *, struct pen_err *),
+			struct pen_err *err)
 {
 	int rc = 0;
 
@@ -620,12 +620,12 @@ static int for_all(struct pen_ddict *d, enum pen_op op,
 
 PEN_API int pen_ddict_clear(struct pen_ddict *d, struct pen_err *err)
 {
-	return for_all(d, PEN_OP_CLEAR, pen__shard_clear, err);
+	return pen__for_all_shards(d, PEN_OP_CLEAR, pen__shard_clear, err);
 }
 
 PEN_API int pen_ddict_freeze(struct pen_ddict *d, struct pen_err *err)
 {
-	return for_all(d, PEN_OP_FREEZE, pen__shard_freeze, err);
+	return pen__for_all_shards(d, PEN_OP_FREEZE, pen__shard_freeze, err);
 }
 
 static int check_shard(const struct pen_ddict *d, uint32_t shard,

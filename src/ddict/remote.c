@@ -87,7 +87,7 @@ int pen__remote_make(struct pen_remote *r, enum pen_op op,
 		     const struct pen_key *k, const struct pen_value *v,
 		     const struct pen_key_pick *p, struct pen_err *err)
 {
-	const bool put = op == PEN_OP_PUT;
+	const bool put = op == PEN_OP_PUT || op == PEN_OP_ADD;
 	bool has_bytes;
 	const uint64_t bytes = measure(k, p, &has_bytes);
 	const size_t len = sizeof(struct head) + p->n * (put ? 16 : 8) +
@@ -281,7 +281,7 @@ static int decode(struct request *q, const void *req, size_t n,
 	if (q->h.n > n / 8)
 		return fail_request(err);
 	words = pen__take(&q->rest, q->h.n * 8);
-	if (q->h.op == PEN_OP_PUT)
+	if (q->h.op == PEN_OP_PUT || q->h.op == PEN_OP_ADD)
 		lens = pen__take(&q->rest, q->h.n * 8);
 	q->keys = pen__alloc(q->h.n, sizeof(*q->keys) + sizeof(*q->values));
 	if (!q->keys)
@@ -369,6 +369,19 @@ static int serve_put(struct pen_ddict *d, const struct request *q,
 				 err);
 	*done = put.done;
 	return rc == PEN_ENOMEM && put.held ? 0 : rc;
+}
+
+static int serve_add(struct pen_ddict *d, const struct request *q,
+		     struct pen_reply *out, struct pen_err *err)
+{
+	uint64_t *old = pen__reply_room(out, sizeof(*old)), n;
+
+	if (!old || pen__reply_add(out, old, sizeof(*old)))
+		return pen__fail_nomem(err, "dictionary", sizeof(*old));
+	if (q->h.n != 1 || q->values[0].len != sizeof(n))
+		return fail_request(err);
+	memcpy(&n, q->values[0].data, sizeof(n));
+	return pen__shard_add(d->mine, q->keys[0], n, old, err);
 }
 
 int pen__remote_put_done(const struct pen_remote *r, uint64_t n,
@@ -482,6 +495,10 @@ static int serve(struct pen_ddict *d, struct request *q, struct pen_reply *out,
 		return serve_values(d, q, out, err);
 	case PEN_OP_PUT:
 		return serve_put(d, q, out, err);
+	case PEN_OP_ADD:
+		return serve_add(d, q, out, err);
+	case PEN_OP_COMPACT:
+		return pen__shard_compact(d->mine, err);
 	case PEN_OP_CLEAR:
 		return pen__shard_clear(d->mine, err);
 	case PEN_OP_FREEZE:

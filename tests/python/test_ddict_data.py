@@ -311,6 +311,23 @@ RANKS = textwrap.dedent("""
                 assert "different keys" in str(e), e
                 sys.exit(0)
             sys.exit(w > 1)
+        if what == "load":
+            for i in range(50):
+                d.fetch_add(n + i % 5, r + 1)
+            d.barrier()
+            assert [d.fetch_add(n + i, 0) for i in range(5)] == \
+                [10 * w * (w + 1) // 2] * 5
+            assert d.wait_for(n + 4, 60) == d[n + 4]
+            assert set(d.local_keys()) == {k for k in d if d.owner(k) == r}
+            with d.copy(memory="16MB", share=share) as e:
+                e.barrier()
+                assert dict(e.items()) == dict(d.items())
+            d.barrier()
+            if r == 0:
+                for i in range(5):
+                    del d[n + i]
+                d.compact()
+            d.barrier()
         raw = {"x": "raw:int32"}
         for name, more in (("order", {}), ("shuffle", {"shuffle": True}),
                            ("local", {"local": True})):
