@@ -180,6 +180,7 @@ PEN_API void pen_batch_unref(struct pen_batch *);
  * options of the chosen implementation.
  */
 struct pen_spec;
+struct pen_ddict;
 /* An empty spec, with every setting at its default. Free: pen_spec_free(). */
 PEN_API PEN_MUST int pen_spec_new(struct pen_spec **out, struct pen_err *err);
 /* NULL is accepted. Objects opened with the spec have their own copy. */
@@ -216,11 +217,20 @@ PEN_API PEN_MUST int pen_spec_copy(struct pen_spec **out,
 PEN_API PEN_MUST int pen_spec_check(const struct pen_spec *,
 				    struct pen_err *err);
 /*
- * Adds a file, directory, glob or @list. Samples are in the order of the calls;
- * those of one directory or glob are sorted by path.
+ * Adds a file, directory, glob or @list, or a dictionary (ddict:NAME on this
+ * machine, ddict:FILE as saved), which is the only path then. Samples are in
+ * the order of the calls; those of one directory or glob are sorted by path.
  */
 PEN_API PEN_MUST int pen_spec_add_path(struct pen_spec *, const char *path,
 				       struct pen_err *err);
+/*
+ * The values of an open dictionary as samples, in place of paths; others are
+ * given as paths, ddict:NAME or ddict:FILE. The dictionary must stay open until
+ * everything opened with the spec is closed. If ranks share it, opening a
+ * loader is collective, unless world=1 is set: the ranks compare their keys.
+ */
+PEN_API PEN_MUST int pen_spec_add_ddict(struct pen_spec *, struct pen_ddict *,
+					struct pen_err *err);
 /* Removes all paths. */
 PEN_API void pen_spec_clear_paths(struct pen_spec *);
 /* The i-th path, valid until the spec changes; NULL past the last. */
@@ -733,6 +743,25 @@ PEN_API PEN_MUST int pen_ddict_len(struct pen_ddict *, uint64_t *out,
 				   struct pen_err *err);
 /* Removes all keys. */
 PEN_API PEN_MUST int pen_ddict_clear(struct pen_ddict *, struct pen_err *err);
+/*
+ * Adds n to the value of a key, an integer of 8 bytes, and returns the value
+ * before in *old, as one step; a missing key counts as 0. To subtract, add 0 -
+ * x. PEN_EINVAL: the value has another size.
+ */
+PEN_API PEN_MUST int pen_ddict_fetch_add(struct pen_ddict *, struct pen_key,
+					 uint64_t n, uint64_t *old,
+					 struct pen_err *err);
+/* Returns 0 as soon as the key exists, or PEN_AGAIN after timeout_ns. */
+PEN_API PEN_MUST int pen_ddict_wait_for(struct pen_ddict *, struct pen_key,
+					uint64_t timeout_ns,
+					struct pen_err *err);
+/* The shard that holds a key, or would. */
+PEN_API uint32_t pen_ddict_owner(const struct pen_ddict *, struct pen_key);
+/*
+ * Frees and merges the memory of removed values that no reader holds any more,
+ * and returns what follows the last value to the system. Values do not move.
+ */
+PEN_API PEN_MUST int pen_ddict_compact(struct pen_ddict *, struct pen_err *err);
 /* Makes the dictionary read-only; reading then needs no bookkeeping. */
 PEN_API PEN_MUST int pen_ddict_freeze(struct pen_ddict *, struct pen_err *err);
 
@@ -766,11 +795,12 @@ struct pen_shard_stats {
 	uint64_t free_bytes;  /* total - used */
 	uint64_t value_bytes; /* values only */
 	uint64_t nkeys;
-	double utilisation;    /* used / total */
-	uint64_t nputs, ngets; /* keys, by all processes */
-	uint64_t nserved;      /* keys requested by other hosts */
-	uint64_t wait_ns;      /* of this process, in pen_ddict_wait() */
-	uint64_t nfree_blocks; /* pieces that the free bytes are in */
+	double utilisation;	/* used / total */
+	uint64_t nputs, ngets;	/* keys, by all processes */
+	uint64_t nserved;	/* keys requested by other hosts */
+	uint64_t wait_ns;	/* of this process, in pen_ddict_wait() */
+	uint64_t nfree_blocks;	/* pieces that the free bytes are in */
+	uint64_t garbage_bytes; /* part of used_bytes: removed, not free yet */
 };
 /*
  * Fills *out for shard 0 .. nshards - 1, asking its host if necessary. size is

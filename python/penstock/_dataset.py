@@ -2,6 +2,7 @@
 import threading
 
 from . import _options, _penstock
+from ._loader import _live
 
 
 class Samples(list):
@@ -60,8 +61,8 @@ class Dataset:
 
     Parameters
     ----------
-    path : path or list of paths
-        Files, directories, globs or ``@list`` files.
+    path : path, list of paths, DDict or iterable of samples
+        As in `Loader`.
     **settings
         Settings of `Loader` that do not concern the order.
 
@@ -79,6 +80,7 @@ class Dataset:
         self._settings = dict(settings)
         self._reset()
         _options.warn(self._open(1))    # report errors here
+        _live.add(self)
 
     def _reset(self):
         self._engine = None
@@ -100,8 +102,7 @@ class Dataset:
         if self._engine is None or n > self._most:
             most = 1 << (n - 1).bit_length()
             settings = {"prefetch": 2, **self._settings, "batch_size": most}
-            engine = _penstock.Engine(
-                self._paths, _options.settle(self._paths, settings), True)
+            engine = _options.engine(self._paths, settings, True)
             if self._engine is not None:
                 self._engine.close()
             self._engine, self._most = engine, most

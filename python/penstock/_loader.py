@@ -32,8 +32,10 @@ class Loader:
 
     Parameters
     ----------
-    path : path or list of paths
-        Files, directories, globs or ``@list`` files.
+    path : path, list of paths, DDict or iterable of samples
+        Files, directories, globs or ``@list`` files; ``ddict:NAME`` or
+        ``ddict:FILE``; an open `DDict`, whose keys are samples (`keys` names
+        some). Samples are put into a dictionary first: `DDict.from_iterable`.
     batch_size : int, optional
         Samples per batch on this rank (32). With `batch_tokens` an upper
         bound (default: none); with `pack` the number of rows.
@@ -102,8 +104,7 @@ class Loader:
         self._forks = _penstock.forks()
         self._begun = False     # it has yielded a batch and not ended
         self._at = None         # with a transform: the consumer's position
-        self._engine = _penstock.Engine(
-            paths, _options.settle(paths, settings))
+        self._engine = _options.engine(paths, settings)
         _options.warn(self._engine)
         drops = settings.get("drop_last") or settings.get("tail") == "drop"
         if drops and not self._empty and not len(self):

@@ -13,18 +13,64 @@ KINDS = ("format", "store", "sampler")
 ARRAYS = ("subset", "weights", "labels", "lengths")
 
 
+def is_dict(path):
+    """Is it a `DDict`? Its module is not imported to find out."""
+    return hasattr(path, "_loads")
+
+
 def paths_of(path):
-    """One or more paths as a list of str."""
+    """One or more paths as a list of str; a `DDict`, or an iterable of samples
+    that becomes one, as a list of it."""
+    if is_dict(path):
+        return [path]
     if isinstance(path, (str, bytes, os.PathLike)):
         path = [path]
     if isinstance(path, (set, frozenset)):
         raise TypeError("a set of paths has no order, and the order of paths "
                         "is the order of samples; pass a list")
     try:
-        return [os.fsdecode(p) for p in path]
+        items = iter(path)
     except TypeError:
-        raise TypeError(f"path must be a path or a list of paths, not {path!r}") \
-            from None
+        raise TypeError("path must be a path, a list of paths, a DDict or an "
+                        f"iterable of samples, not {path!r}") from None
+    out = []
+    for item in items:
+        if is_dict(item):
+            out.append(item)
+        elif isinstance(item, (str, bytes, os.PathLike)):
+            out.append(os.fsdecode(item))
+        elif out:
+            raise TypeError(f"a list of paths has an item that is none: {item!r}")
+        else:
+            from itertools import chain
+            from ._ddict import DDict
+            if hasattr(path, "keys") and hasattr(path, "items"):
+                return [DDict.from_iterable(path)]
+            return [DDict.from_iterable(chain([item], items),
+                                        total=getattr(path, "__len__", int)())]
+    return out
+
+
+def engine(paths, settings, asked=False):
+    """An engine; loads alone if it is asked for samples, since ranks then open
+    it independently."""
+    if asked and is_dictionary(paths):
+        settings = {"rank": 0, "world": 1, **settings}
+    for path in paths:
+        if is_dict(path):
+            if path._pickle:
+                raise TypeError(
+                    "the values of this dictionary are pickles, which are not "
+                    "loaded because they can run code; put arrays or bytes, "
+                    "without pickle=True")
+            if not any(k.startswith(("decode", "format")) for k in settings):
+                settings = {**settings, **path._loads}
+    return _penstock.Engine([p._d if is_dict(p) else p for p in paths],
+                            settle(paths, settings), asked)
+
+
+def is_dictionary(paths):
+    return any(is_dict(p) or p.startswith("ddict:") for p in paths)
 
 
 def warn(engine):
@@ -95,6 +141,21 @@ def array_file(value):
     return keep_file(out.getvalue(), ".npy")
 
 
+def keys_file(keys):
+    """Keys of a dictionary: as they are written, or as a file."""
+    if isinstance(keys, range):
+        if keys.step > 0 and keys.start >= 0 and len(keys):
+            return f"{keys.start}:{keys.stop}:{keys.step}"
+    elif isinstance(keys, slice):
+        return text_of(keys)
+    keys = keys.tolist() if hasattr(keys, "tolist") else list(keys)
+    if not keys:
+        raise SettingError("keys: the list is empty")
+    from ._ddict import key_text
+    return keep_file("".join(f"{key_text(k)}\n" for k in keys).encode(),
+                     ".txt")
+
+
 def lines_file(names):
     """Names, one per line, as an @list."""
     return "@" + keep_file("".join(f"{n}\n" for n in names).encode(), ".txt")
@@ -157,6 +218,8 @@ def chosen(paths, settings):
         name = settings.get(kind)
         if kind == "sampler":
             name = _sampler_of(settings)
+        elif is_dictionary(paths):
+            name = name or {"store": "dictionary", "format": "files"}[kind]
         elif kind == "format" and not name and paths:
             name = format_of(paths[0])
         name = text_of(name) if name else None
@@ -218,6 +281,9 @@ def settle(paths, settings):
         if key in ARRAYS and not isinstance(
                 value, (str, bytes, os.PathLike, slice)):
             value = array_file(value)
+        if key in ("keys", "store_keys", "store.keys") and \
+                not isinstance(value, (str, os.PathLike)):
+            value = keys_file(value)
         if key == "fields" and isinstance(value, str):
             value = [value]
         if key not in known or key == "dtype":

@@ -133,8 +133,7 @@ class _Asked:
             self._most = 1 << (n - 1).bit_length()
             settings = {"threads": self._threads, **ds.settings,
                         "prefetch": self._depth, "batch_size": self._most}
-            self._engine = _penstock.Engine(
-                ds.paths, _options.settle(ds.paths, settings), True)
+            self._engine = _options.engine(ds.paths, settings, True)
         return self._engine
 
     def _check(self, run):
@@ -197,7 +196,7 @@ class DataLoader:
 
     Parameters
     ----------
-    dataset : path, list of paths, or penstock.Dataset
+    dataset : path, list of paths, DDict, penstock.Dataset or iterable
     batch_size : int or None
         None yields single samples.
     shuffle : bool or str, optional

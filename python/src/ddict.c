@@ -15,7 +15,7 @@ struct dict {
 	PyObject head;
 	struct pen_ddict *d; /* NULL: closed */
 	struct pen_ranks *ranks;
-	Py_ssize_t nlent, busy;
+	Py_ssize_t nlent, nloaders, busy;
 };
 
 struct got {
@@ -108,17 +108,42 @@ static void dict_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
+struct pen_ddict *penpy_dict_hold(PyObject *o)
+{
+	struct dict *d = (struct dict *)o;
+
+	if (!PyObject_TypeCheck(o, dict_type))
+		return NULL;
+	if (!d->d) {
+		PyErr_SetString(PyExc_ValueError, "the dictionary is closed");
+		return NULL;
+	}
+	Py_INCREF(o);
+	d->nloaders++;
+	return d->d;
+}
+
+void penpy_dict_drop(PyObject *o)
+{
+	if (!o)
+		return;
+	((struct dict *)o)->nloaders--;
+	Py_DECREF(o);
+}
+
 static PyObject *dict_close(PyObject *self, PyObject *unused)
 {
 	struct dict *d = (struct dict *)self;
 
 	(void)unused;
-	if (d->busy || d->nlent) {
+	if (d->busy || d->nlent || d->nloaders) {
 		PyErr_SetString(
 			PyExc_BufferError,
-			d->busy ? "another thread is using the dictionary"
-				: "views of values are still in use; "
-				  "delete them before closing");
+			d->busy	    ? "another thread is using the dictionary"
+			: !d->nlent ? "a loader still reads from the "
+				      "dictionary; close it first"
+				    : "views of values are still in use; "
+				      "delete them before closing");
 		return NULL;
 	}
 	close_now(d);
@@ -352,6 +377,69 @@ static PyObject *dict_freeze(PyObject *self, PyObject *unused)
 	return simply(self, pen_ddict_freeze);
 }
 
+static PyObject *dict_compact(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return simply(self, pen_ddict_compact);
+}
+
+/* fetch_add(key, n) -> the value before */
+static PyObject *dict_fetch_add(PyObject *self, PyObject *args)
+{
+	struct pen_err err = { 0 };
+	struct pen_key k;
+	struct dict *d;
+	PyObject *key;
+	uint64_t old = 0;
+	long long n;
+	int rc;
+
+	if (!PyArg_ParseTuple(args, "OL:fetch_add", &key, &n) ||
+	    penpy_to_key(key, &k))
+		return NULL;
+	d = begin(self);
+	if (!d)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS rc =
+		pen_ddict_fetch_add(d->d, k, (uint64_t)n, &old, &err);
+	Py_END_ALLOW_THREADS d->busy--;
+	return rc ? penpy_raise(&err) : PyLong_FromLongLong((int64_t)old);
+}
+
+/* wait_for(key, ns) -> bool */
+static PyObject *dict_wait_for(PyObject *self, PyObject *args)
+{
+	struct pen_err err = { 0 };
+	unsigned long long ns;
+	struct pen_key k;
+	struct dict *d;
+	PyObject *key;
+	int rc;
+
+	if (!PyArg_ParseTuple(args, "OK:wait_for", &key, &ns) ||
+	    penpy_to_key(key, &k))
+		return NULL;
+	d = begin(self);
+	if (!d)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS rc = pen_ddict_wait_for(d->d, k, ns, &err);
+	Py_END_ALLOW_THREADS d->busy--;
+	if (rc && rc != PEN_AGAIN)
+		return penpy_raise(&err);
+	return PyBool_FromLong(rc == 0);
+}
+
+static PyObject *dict_owner(PyObject *self, PyObject *key)
+{
+	struct pen_key k;
+	struct dict *d = penpy_to_key(key, &k) ? NULL : begin(self);
+
+	if (!d)
+		return NULL;
+	d->busy--;
+	return PyLong_FromUnsignedLong(pen_ddict_owner(d->d, k));
+}
+
 static PyObject *dict_barrier(PyObject *self, PyObject *unused)
 {
 	struct pen_err err = { 0 };
@@ -404,13 +492,14 @@ static PyObject *dict_stats(PyObject *self, PyObject *args)
 	Py_END_ALLOW_THREADS if (rc) return end(d, rc, &err);
 	d->busy--;
 	return Py_BuildValue(
-		"{sI ss sK sK sK sK sK sd sI sK sK sK sd sK}", "shard", s.shard,
-		"host", s.host, "total_bytes", s.total_bytes, "used_bytes",
-		s.used_bytes, "free_bytes", s.free_bytes, "value_bytes",
-		s.value_bytes, "keys", s.nkeys, "utilisation", s.utilisation,
-		"processes", s.nprocesses, "puts", s.nputs, "gets", s.ngets,
-		"served", s.nserved, "wait_s", (double)s.wait_ns / 1e9,
-		"free_blocks", s.nfree_blocks);
+		"{sI ss sK sK sK sK sK sK sd sI sK sK sK sd sK}", "shard",
+		s.shard, "host", s.host, "total_bytes", s.total_bytes,
+		"used_bytes", s.used_bytes, "free_bytes", s.free_bytes,
+		"garbage_bytes", s.garbage_bytes, "value_bytes", s.value_bytes,
+		"keys", s.nkeys, "utilisation", s.utilisation, "processes",
+		s.nprocesses, "puts", s.nputs, "gets", s.ngets, "served",
+		s.nserved, "wait_s", (double)s.wait_ns / 1e9, "free_blocks",
+		s.nfree_blocks);
 }
 
 static PyObject *dict_about(PyObject *self, PyObject *unused)
@@ -598,6 +687,10 @@ static PyMethodDef dict_methods[] = {
 	{ "keys", dict_keys, METH_VARARGS, "keys(shard) -> list" },
 	{ "len", dict_len, METH_NOARGS, "Number of keys." },
 	{ "clear", dict_clear, METH_NOARGS, "Remove all keys." },
+	{ "compact", dict_compact, METH_NOARGS, "Free what is free." },
+	{ "fetch_add", dict_fetch_add, METH_VARARGS, "fetch_add(key, n)" },
+	{ "wait_for", dict_wait_for, METH_VARARGS, "wait_for(key, ns)" },
+	{ "owner", dict_owner, METH_O, "The shard of a key." },
 	{ "freeze", dict_freeze, METH_NOARGS, "Make it read-only." },
 	{ "barrier", dict_barrier, METH_NOARGS, "Wait for all ranks." },
 	{ "persist", dict_persist, METH_O, "persist(path)" },

@@ -28,4 +28,9 @@ struct penpy_views {
 int penpy_to_views(PyObject *list, struct penpy_views *);
 void penpy_free_views(struct penpy_views *);
 
+/* For a loader: the dictionary of a Dict, which is not closed until it is
+ * dropped. NULL: it is something else, or closed (with an exception). */
+struct pen_ddict *penpy_dict_hold(PyObject *);
+void penpy_dict_drop(PyObject *); /* NULL ok */
+
 #endif

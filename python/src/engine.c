@@ -6,7 +6,7 @@
  * so that Ctrl-C works. If another thread calls close() meanwhile, the waiting
  * thread closes the loader when it returns.
  */
-#include "module.h"
+#include "ddict_keys.h"
 
 #include <string.h>
 
@@ -20,6 +20,7 @@ struct engine {
 	bool busy;	      /* a thread is in next() or restore() */
 	bool closing;	      /* ... and closes when it returns */
 	unsigned forks;
+	PyObject *dict; /* that it reads from, or NULL */
 	uint64_t ncols; /* of a sparse matrix; 0: unknown */
 };
 
@@ -60,25 +61,35 @@ static void close_now(struct engine *e)
 	struct pen_loader *l = e->l;
 
 	e->l = NULL;
-	if (!l || e->forks != penpy_forks)
-		return;
-	Py_BEGIN_ALLOW_THREADS pen_loader_close(l);
-	Py_END_ALLOW_THREADS
+	if (l && e->forks == penpy_forks) {
+		Py_BEGIN_ALLOW_THREADS pen_loader_close(l);
+		Py_END_ALLOW_THREADS
+	}
+	penpy_dict_drop(e->dict);
+	e->dict = NULL;
 }
 
-static int add_paths(struct pen_spec *spec, PyObject *paths,
+static int add_paths(struct pen_spec *spec, PyObject *paths, PyObject **dict,
 		     struct pen_err *err)
 {
 	Py_ssize_t n = PyList_Size(paths);
 
 	for (Py_ssize_t i = 0; i < n; i++) {
-		PyObject *bytes;
+		PyObject *o = PyList_GetItem(paths, i), *bytes = NULL;
+		struct pen_ddict *d = *dict ? NULL : penpy_dict_hold(o);
 		int rc;
 
-		if (!PyUnicode_FSConverter(PyList_GetItem(paths, i), &bytes))
+		if (d) {
+			*dict = o;
+			rc = pen_spec_add_ddict(spec, d, err);
+		} else if (PyErr_Occurred() ||
+			   !PyUnicode_FSConverter(o, &bytes)) {
 			return PEN_EINVAL;
-		rc = pen_spec_add_path(spec, PyBytes_AsString(bytes), err);
-		Py_DECREF(bytes);
+		} else {
+			rc = pen_spec_add_path(spec, PyBytes_AsString(bytes),
+					       err);
+			Py_DECREF(bytes);
+		}
 		if (rc)
 			return rc;
 	}
@@ -111,7 +122,7 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 	struct pen_err err = { 0 };
 	struct pen_spec *spec = NULL;
 	struct engine *e = NULL;
-	PyObject *paths, *settings;
+	PyObject *paths, *settings, *dict = NULL;
 	int asked = 0, rc;
 
 	(void)kw;
@@ -120,13 +131,18 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 		return NULL;
 	rc = pen_spec_new(&spec, &err);
 	if (!rc)
-		rc = add_paths(spec, paths, &err);
+		rc = add_paths(spec, paths, &dict, &err);
 	if (!rc)
 		rc = add_settings(spec, settings, &err);
 	if (!rc) {
 		e = (struct engine *)PyType_GenericAlloc(type, 0);
 		rc = e ? 0 : PEN_ENOMEM;
 	}
+	if (e) {
+		e->dict = dict;
+		dict = NULL;
+	}
+	penpy_dict_drop(dict);
 	if (!rc) {
 		e->forks = penpy_forks;
 		Py_BEGIN_ALLOW_THREADS rc =

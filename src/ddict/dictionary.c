@@ -28,6 +28,7 @@ struct got {
 	struct part *part;   /* those requested over the wire */
 	struct pen_partition partition;
 	int nparts, rc;
+	enum pen_op op; /* for other machines */
 };
 
 int pen__partition_make(struct pen_partition *to, const struct pen_ddict *d,
@@ -115,9 +116,11 @@ static int ask_remote(struct got *g, int owner, const struct pen_key *k,
 	int rc;
 
 	t->pick = *p;
-	rc = pen__remote_make(&t->r, PEN_OP_GET, k, NULL, p, err);
+	rc = pen__remote_make(&t->r, g->op, k, NULL, p, err);
 	if (!rc) {
-		pen__direct_plan(g->d, &t->r, g->d->first + owner, k, p);
+		if (g->op == PEN_OP_GET)
+			pen__direct_plan(g->d, &t->r, g->d->first + owner, k,
+					 p);
 		rc = pen__remote_send(g->d, &t->r, g->d->first + owner, err);
 	}
 	t->sent = !rc;
@@ -156,15 +159,19 @@ static int ask_all(struct got *g, const struct pen_key *k, uint64_t n,
 	return rc;
 }
 
-PEN_API int pen_ddict_ask(struct pen_ddict *d, const struct pen_key *k,
-			  uint64_t n, struct pen_got **out, struct pen_err *err)
+int pen__ddict_ask(struct pen_ddict *d, enum pen_part part,
+		   const struct pen_key *k, uint64_t n, struct pen_got **out,
+		   struct pen_err *err)
 {
+	static const enum pen_op ops[] = { PEN_OP_HAS, PEN_OP_HEADS,
+					   PEN_OP_GET };
 	struct got *g = new_got(d, n, err);
 	int rc;
 
 	*out = NULL;
 	if (!g)
 		return PEN_ENOMEM;
+	g->op = ops[part];
 	if (d->width == 1 && d->mine)
 		rc = ask_local(g, 0, k, &(struct pen_key_pick){ NULL, n }, err);
 	else
@@ -175,6 +182,12 @@ PEN_API int pen_ddict_ask(struct pen_ddict *d, const struct pen_key *k,
 	}
 	*out = &g->pub;
 	return 0;
+}
+
+PEN_API int pen_ddict_ask(struct pen_ddict *d, const struct pen_key *k,
+			  uint64_t n, struct pen_got **out, struct pen_err *err)
+{
+	return pen__ddict_ask(d, PEN_VALUES, k, n, out, err);
 }
 
 PEN_API int pen_ddict_wait(struct pen_got *got, struct pen_err *err)
@@ -585,9 +598,9 @@ PEN_API int pen_ddict_pop(struct pen_ddict *d, struct pen_key k,
 
 /* --- all shards --- */
 
-static int for_all(struct pen_ddict *d, enum pen_op op,
-		   int (*here)(struct pen_seg *, struct pen_err *),
-		   struct pen_err *err)
+int pen__for_all_shards(struct pen_ddict *d, enum pen_op op,
+			int (*here)(struct pen_seg *, struct pen_err *),
+			struct pen_err *err)
 {
 	int rc = 0;
 
@@ -607,12 +620,12 @@ static int for_all(struct pen_ddict *d, enum pen_op op,
 
 PEN_API int pen_ddict_clear(struct pen_ddict *d, struct pen_err *err)
 {
-	return for_all(d, PEN_OP_CLEAR, pen__shard_clear, err);
+	return pen__for_all_shards(d, PEN_OP_CLEAR, pen__shard_clear, err);
 }
 
 PEN_API int pen_ddict_freeze(struct pen_ddict *d, struct pen_err *err)
 {
-	return for_all(d, PEN_OP_FREEZE, pen__shard_freeze, err);
+	return pen__for_all_shards(d, PEN_OP_FREEZE, pen__shard_freeze, err);
 }
 
 static int check_shard(const struct pen_ddict *d, uint32_t shard,
@@ -714,6 +727,26 @@ PEN_API int pen_ddict_keys(struct pen_ddict *d, int shard,
 	for (int i = 0; i < d->width && !rc; i++)
 		rc = shard_keys(d, d->first + i, fn, arg, err);
 	return rc;
+}
+
+struct pen_comm *pen__ddict_comm(const struct pen_ddict *d)
+{
+	return d->comm;
+}
+
+bool pen__ddict_far(const struct pen_ddict *d)
+{
+	return d->wire != NULL;
+}
+
+int pen__ddict_width(const struct pen_ddict *d)
+{
+	return d->width;
+}
+
+int pen__ddict_rank_of(const struct pen_ddict *d, struct pen_key k)
+{
+	return pen__ddict_owner(d, k);
 }
 
 PEN_API uint32_t pen_ddict_nshards(const struct pen_ddict *d)

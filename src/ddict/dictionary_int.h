@@ -82,6 +82,9 @@ enum pen_op {
 	PEN_OP_STATS,
 	PEN_OP_KEYS,
 	PEN_OP_INDEX,
+	PEN_OP_ADD,
+	PEN_OP_COMPACT,
+	PEN_OP_HEADS, /* GET, up to PEN_HEAD_BYTES of each value */
 };
 struct pen_key_pick {
 	const uint32_t *at; /* indices into an array; NULL: all in order */
@@ -151,6 +154,11 @@ int pen__direct_values(struct pen_ddict *, struct pen_remote *,
 /* Serves a part of this shard's index, from a bucket on. */
 int pen__direct_serve(struct pen_ddict *, uint64_t bucket,
 		      struct pen_reply *out, struct pen_err *err);
+
+/* Does it to every shard: here(), or a request. (dictionary.c) */
+int pen__for_all_shards(struct pen_ddict *, enum pen_op,
+			int (*here)(struct pen_seg *, struct pen_err *),
+			struct pen_err *err);
 
 /* --- restore.c --- */
 /* Without a shard: maps a saved one if it matches. With a shard: reads the

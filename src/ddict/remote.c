@@ -24,6 +24,15 @@ struct head {
 	uint64_t n;
 };
 
+/* Bytes of a value of len bytes that a reply has. */
+static uint64_t sent_of(uint32_t op, uint64_t len)
+{
+	if (op == PEN_OP_HAS)
+		return 0;
+	return op == PEN_OP_HEADS && len > PEN_HEAD_BYTES ? PEN_HEAD_BYTES
+							  : len;
+}
+
 static uint64_t pick(const struct pen_key_pick *p, uint64_t i)
 {
 	return p->at ? p->at[i] : i;
@@ -78,7 +87,7 @@ int pen__remote_make(struct pen_remote *r, enum pen_op op,
 		     const struct pen_key *k, const struct pen_value *v,
 		     const struct pen_key_pick *p, struct pen_err *err)
 {
-	const bool put = op == PEN_OP_PUT;
+	const bool put = op == PEN_OP_PUT || op == PEN_OP_ADD;
 	bool has_bytes;
 	const uint64_t bytes = measure(k, p, &has_bytes);
 	const size_t len = sizeof(struct head) + p->n * (put ? 16 : 8) +
@@ -176,6 +185,7 @@ int pen__remote_values(struct pen_remote *r, const struct pen_key_pick *p,
 		v->data = lens;
 		if (r->op == PEN_OP_HAS)
 			continue;
+		len = sent_of(r->op, len);
 		if (len > pen__bytes_left(&b))
 			return fail_reply(r, err);
 		v->data = b.p;
@@ -271,7 +281,7 @@ static int decode(struct request *q, const void *req, size_t n,
 	if (q->h.n > n / 8)
 		return fail_request(err);
 	words = pen__take(&q->rest, q->h.n * 8);
-	if (q->h.op == PEN_OP_PUT)
+	if (q->h.op == PEN_OP_PUT || q->h.op == PEN_OP_ADD)
 		lens = pen__take(&q->rest, q->h.n * 8);
 	q->keys = pen__alloc(q->h.n, sizeof(*q->keys) + sizeof(*q->values));
 	if (!q->keys)
@@ -303,10 +313,13 @@ static int reply_values(struct pen_reply *out, struct room *room,
 	for (uint64_t i = 0; i < n; i++)
 		room->len[i] = q->values[i].data ? q->values[i].len : NONE;
 	rc = pen__reply_add(out, &room->flags, pen__round16(n * 8 + 8));
-	for (uint64_t i = 0; i < n && !rc && q->h.op != PEN_OP_HAS; i++)
-		if (q->values[i].data && q->values[i].len)
-			rc = pen__reply_add(out, q->values[i].data,
-					    pen__round16(q->values[i].len));
+	for (uint64_t i = 0; i < n && !rc; i++) {
+		const struct pen_value *v = &q->values[i];
+		const uint64_t len = v->data ? sent_of(q->h.op, v->len) : 0;
+
+		if (len)
+			rc = pen__reply_add(out, v->data, pen__round16(len));
+	}
 	return rc ? pen__fail_nomem(err, "dictionary", n * 16) : 0;
 }
 
@@ -356,6 +369,19 @@ static int serve_put(struct pen_ddict *d, const struct request *q,
 				 err);
 	*done = put.done;
 	return rc == PEN_ENOMEM && put.held ? 0 : rc;
+}
+
+static int serve_add(struct pen_ddict *d, const struct request *q,
+		     struct pen_reply *out, struct pen_err *err)
+{
+	uint64_t *old = pen__reply_room(out, sizeof(*old)), n;
+
+	if (!old || pen__reply_add(out, old, sizeof(*old)))
+		return pen__fail_nomem(err, "dictionary", sizeof(*old));
+	if (q->h.n != 1 || q->values[0].len != sizeof(n))
+		return fail_request(err);
+	memcpy(&n, q->values[0].data, sizeof(n));
+	return pen__shard_add(d->mine, q->keys[0], n, old, err);
 }
 
 int pen__remote_put_done(const struct pen_remote *r, uint64_t n,
@@ -463,11 +489,16 @@ static int serve(struct pen_ddict *d, struct request *q, struct pen_reply *out,
 {
 	switch (q->h.op) {
 	case PEN_OP_GET:
+	case PEN_OP_HEADS:
 	case PEN_OP_HAS:
 	case PEN_OP_POP:
 		return serve_values(d, q, out, err);
 	case PEN_OP_PUT:
 		return serve_put(d, q, out, err);
+	case PEN_OP_ADD:
+		return serve_add(d, q, out, err);
+	case PEN_OP_COMPACT:
+		return pen__shard_compact(d->mine, err);
 	case PEN_OP_CLEAR:
 		return pen__shard_clear(d->mine, err);
 	case PEN_OP_FREEZE:

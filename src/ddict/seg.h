@@ -301,6 +301,11 @@ int pen__value_absent(struct pen_err *err); /* PEN_ENOTFOUND */
 int pen__shard_pop(struct pen_seg *, struct pen_key, struct pen_value *out,
 		   struct pen_err *err);
 int pen__shard_clear(struct pen_seg *, struct pen_err *err);
+/* Adds to a value of 8 bytes, or puts one. PEN_EINVAL: it has another size. */
+int pen__shard_add(struct pen_seg *, struct pen_key, uint64_t n, uint64_t *old,
+		   struct pen_err *err);
+/* Frees what no reader holds, and returns memory after the last value. */
+int pen__shard_compact(struct pen_seg *, struct pen_err *err);
 int pen__shard_freeze(struct pen_seg *, struct pen_err *err);
 int pen__shard_keys(struct pen_seg *, int (*fn)(void *, struct pen_key),
 		    void *arg, struct pen_err *err);

@@ -480,6 +480,53 @@ int pen__shard_clear(struct pen_seg *s, struct pen_err *err)
 	return 0;
 }
 
+int pen__shard_add(struct pen_seg *s, struct pen_key k, uint64_t n,
+		   uint64_t *old, struct pen_err *err)
+{
+	const struct pen_seg_rec *r;
+	struct pen_value v = { 0 };
+	uint64_t sum;
+	int rc = begin(s, err);
+
+	if (rc)
+		return rc;
+	*old = 0;
+	r = pen__table_find(s, k, pen__key_hash(k));
+	if (r)
+		v = pen__rec_value(r);
+	if (r && v.len != sizeof(*old))
+		rc = pen__fail(err, P_BAD_CALL, "key",
+			       "its value has %llu bytes; only an integer of 8 "
+			       "bytes can be added to",
+			       (unsigned long long)v.len);
+	else if (r)
+		memcpy(old, v.data, sizeof(*old));
+	sum = *old + n;
+	if (!rc)
+		rc = put_one(s, k, (struct pen_value){ &sum, sizeof(sum) },
+			     err);
+	pen__seg_unlock(s);
+	return rc;
+}
+
+int pen__shard_compact(struct pen_seg *s, struct pen_err *err)
+{
+	bool full;
+	int rc = begin(s, err);
+
+	if (rc)
+		return rc;
+	pen__arena_reclaim(s);
+	(void)pen__arena_rebuild(s);
+	/* an empty index moves to the front, where it divides no free space */
+	if (!atomic_load(&s->head->nkeys) && !pen__table_reset(s, &full)) {
+		pen__arena_reclaim(s);
+		(void)pen__arena_rebuild(s);
+	}
+	pen__seg_unlock(s);
+	return 0;
+}
+
 int pen__shard_freeze(struct pen_seg *s, struct pen_err *err)
 {
 	int rc;
@@ -620,6 +667,14 @@ static void sum_counts(const struct pen_seg_head *h,
 	}
 }
 
+/* What was removed and is not free yet: readers may hold it. */
+static uint64_t garbage_of(const struct pen_seg_head *h, uint64_t used)
+{
+	const uint64_t live = h->start + atomic_load(&h->live_bytes);
+
+	return used > live ? used - live : 0;
+}
+
 void pen__shard_stats(struct pen_seg *s, struct pen_shard_stats *out)
 {
 	const struct pen_seg_head *h = s->head;
@@ -630,6 +685,7 @@ void pen__shard_stats(struct pen_seg *s, struct pen_shard_stats *out)
 		out->used_bytes =
 			atomic_load(&h->top) - atomic_load(&h->free_bytes);
 		out->value_bytes = atomic_load(&h->value_bytes);
+		out->garbage_bytes = garbage_of(h, out->used_bytes);
 		sum_counts(h, out);
 		out->nfree_blocks = pen__arena_nfree(s);
 	} else {

@@ -19,6 +19,7 @@
 #include "base/team.h"
 #include "comm/comm.h"
 #include "engine/decoded.h"
+#include "store/dict_values.h"
 #include "store/tier.h"
 
 #define SMALL_OBJECT (1u << 20)
@@ -180,7 +181,8 @@ static int list_objects(struct pen_dataset *ds,
 				 format ? format->name : "");
 	if (w.several)
 		return join_paths(ds, err);
-	pen__objects_sort(&ds->objs);
+	if (!ds->store->in_order)
+		pen__objects_sort(&ds->objs);
 	return 0;
 }
 
@@ -338,12 +340,14 @@ static const struct pen_format_ops *format_at(const char *path)
 
 /* The requested format, or the one whose marker a directory has. NULL: decided
  * by the names of the objects. */
-static const struct pen_format_ops *asked_format(const struct pen_spec *s)
+static const struct pen_format_ops *asked_format(const struct pen_dataset *ds)
 {
+	const struct pen_spec *s = ds->spec;
 	const struct pen_format_ops *ops = NULL;
 
-	if (s->format)
-		return pen__format_find(s->format);
+	if (s->format || ds->store->format)
+		return pen__format_find(s->format ? s->format
+						  : ds->store->format);
 	for (size_t i = 0; !ops && i < s->npaths; i++)
 		ops = format_marked(s->paths[i]);
 	for (size_t i = 0; ops && ops->family && i < s->npaths; i++)
@@ -410,7 +414,7 @@ static int index_together(struct pen_dataset *ds, unsigned threads,
 
 static int build_index(struct pen_dataset *ds, struct pen_err *err)
 {
-	const struct pen_format_ops *ops = asked_format(ds->spec);
+	const struct pen_format_ops *ops = asked_format(ds);
 	int64_t listed_ns = wall_ns();
 	unsigned threads;
 	int rc;
@@ -554,6 +558,8 @@ static int settle_store(struct pen_dataset *ds, struct pen_err *err)
 	bool whole;
 	int rc = 0;
 
+	if (pen__spec_dict(ds->spec))
+		return pen__dict_settle(ds, err);
 	ds->resident = pen__store_resident(&ds->objs);
 	if (is_auto && (ds->comm || !picks_depth(ds->spec, &pick))) {
 		access_of(ds, &whole, &bytes);
@@ -648,11 +654,15 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 		return pen__fail(err, P_MISSING_SETTING, "path",
 				 "no PATH given; name a file or directory");
 	rc = pen__spec_check_parts(ds->spec, err);
+	if (!rc && pen__spec_dict(ds->spec))
+		rc = pen__dict_prepare(ds, err);
 	if (rc)
 		return rc;
 	first = index_store(ds->spec->store);
 	given = strcmp(first, ds->spec->store) == 0 ? ds->spec->for_store.n : 0;
 	rc = open_store(ds, first, ds->spec->for_store.kv, given, err);
+	if (!rc)
+		pen__dict_begin(ds);
 	if (!rc)
 		rc = load_index(ds, err);
 	if (!rc)
@@ -716,6 +726,8 @@ static int open_data(struct pen_dataset **out, const struct pen_spec *spec,
 	}
 	if (loads && ds->spec->tier)
 		rc = open_ranks(ds, err);
+	else if (loads && pen__spec_dict(ds->spec))
+		rc = pen__dict_ranks(ds, err);
 	if (!rc)
 		rc = dataset_fill(ds, err);
 	if (rc) {
@@ -728,6 +740,8 @@ static int open_data(struct pen_dataset **out, const struct pen_spec *spec,
 		/* only once: all ranks must make the same calls */
 		if (ds->comm && !pen__tier_met(ds->store))
 			rc = pen__comm_agree(ds->comm, rc, err);
+		if (ds->with.comm && !pen__dict_met(ds->store))
+			rc = pen__comm_agree(ds->with.comm, rc, err);
 		pen_dataset_close(ds);
 		return rc;
 	}
@@ -756,7 +770,7 @@ PEN_API void pen_dataset_close(struct pen_dataset *ds)
 	pen__format_close(ds->format);
 	pen__store_close(ds->store);
 	if (ds->own_comm)
-		pen__comm_close(ds->comm);
+		pen__comm_close(ds->comm ? ds->comm : ds->with.comm);
 	pen__objects_fini(&ds->objs);
 	pen__index_fini(&ds->ix);
 	pen_spec_free(ds->spec);

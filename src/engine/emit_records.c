@@ -34,9 +34,10 @@ bool pen__gather_fits(const struct pen_loader *l)
 	const struct pen_format *f = l->ds->format;
 
 	/* one blob: all objects have the same layout */
-	return l->ds->store->lends && f->uniform && !l->drops &&
-	       !l->pool->crop.on && !l->shared && f->ix->nblobs == 1 &&
-	       f->nfields == 1 && f->field[0].layout == PEN_DENSE;
+	return l->ds->store->lends && !l->ds->store->far && f->uniform &&
+	       !l->drops && !l->pool->crop.on && !l->shared &&
+	       f->ix->nblobs == 1 && f->nfields == 1 &&
+	       f->field[0].layout == PEN_DENSE;
 }
 
 int pen__gather_new(struct pen_worker *w)

@@ -305,7 +305,9 @@ static int index_one(struct build *b, struct part *p, struct peek *pk,
 	pk->pub.size = b->objs->obj[i].size;
 	pk->object = pk->pub.object = i;
 	pk->win_len = 0;
-	rc = b->f->ops->index(b->f, &pk->pub, &found, err);
+	rc = b->st->ops->check ? b->st->ops->check(b->st, i, err) : 0;
+	if (!rc)
+		rc = b->f->ops->index(b->f, &pk->pub, &found, err);
 	pen__err_where(err, path);
 	if (!rc && (found.blob.bad || found.common.bad ||
 		    !intern_add(&p->blobs, found.blob.p, found.blob.n, &id)))

@@ -85,13 +85,19 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 	return 0;
 }
 
+#define FAR_BATCH 4096u /* samples per request of a store that is far */
+
 static void settle_settings(struct pen_loader *l)
 {
 	const struct pen_spec *s = l->ds->spec;
 	/* a request goes to every rank, so a few large ones are better */
-	const uint32_t depth =
-		l->ds->comm && l->ds->comm->size > 1 ? 256 : PEN_QUEUE_DEPTH;
+	uint32_t depth = l->ds->comm && l->ds->comm->size > 1 ? 256
+							      : PEN_QUEUE_DEPTH;
 
+	/* a batch is one request to each rank; the next one is on its way */
+	if (l->ds->store->far)
+		depth = s->batch_size < FAR_BATCH ? 2 * (uint32_t)s->batch_size
+						  : 2 * FAR_BATCH;
 	l->batch = (uint32_t)s->batch_size;
 	l->world = s->world > 0 ? (uint64_t)s->world : 1;
 	l->rank = (uint64_t)s->rank;

@@ -424,6 +424,9 @@ static uint64_t grain_rows(const struct pen_loader *l,
 		bytes += b->pool->field[f].max_bytes;
 	if (bytes && rows * bytes < GRAIN_BYTES)
 		rows = GRAIN_BYTES / bytes + 1;
+	/* one request for all rows, whatever they cost */
+	if (l->ds->store->far)
+		return *few = b->nrows;
 	*few = ns ? rows : share;
 	if (*few * ns > PEN_WORTH_NS)
 		*few = ns < PEN_WORTH_NS ? PEN_WORTH_NS / ns : 1;

@@ -21,8 +21,9 @@ static uint64_t ahead_for_reads(const struct pen_loader *l, uint64_t batch)
 {
 	const struct pen_store *st = l->ds->store;
 	const uint64_t threads = l->nthreads,
-		       reads = threads *
-			       (st->waits || st->lends ? 1 : l->depth),
+		       reads = threads * (st->waits || (st->lends && !st->far)
+						  ? 1
+						  : l->depth),
 		       rows = l->rows, most = AHEAD_BYTES / batch,
 		       least = (threads + rows - 1) / rows + 1;
 	uint64_t n = 2 * ((reads + rows - 1) / rows) + 1;

@@ -490,6 +490,7 @@ PEN_API void pen_spec_clear_paths(struct pen_spec *s)
 	pen__free(s->paths);
 	s->paths = NULL;
 	s->npaths = 0;
+	s->dict = NULL;
 }
 
 PEN_API const char *pen_spec_path(const struct pen_spec *s, uint64_t i)
@@ -533,6 +534,30 @@ PEN_API int pen_spec_parse(struct pen_spec *s, const char *setting,
 	memcpy(key, setting, (size_t)(eq - setting));
 	key[eq - setting] = '\0';
 	return pen_spec_set(s, key, eq + 1, err);
+}
+
+PEN_API int pen_spec_add_ddict(struct pen_spec *s, struct pen_ddict *d,
+			       struct pen_err *err)
+{
+	int rc = pen_spec_add_path(s, "ddict:", err);
+
+	if (!rc)
+		s->dict = d;
+	return rc;
+}
+
+bool pen__spec_dict(const struct pen_spec *s)
+{
+	for (size_t i = 0; i < s->npaths; i++)
+		if (!strncmp(s->paths[i], "ddict:", 6))
+			return true;
+	return false;
+}
+
+const char *pen__spec_store(const struct pen_spec *s)
+{
+	return !strcmp(s->store, "auto") && pen__spec_dict(s) ? "dictionary"
+							      : s->store;
 }
 
 PEN_API int pen_spec_add_path(struct pen_spec *s, const char *path,

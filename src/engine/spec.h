@@ -8,6 +8,7 @@
 #include "base/pairs.h"
 
 struct pen_comm;
+struct pen_ddict;
 struct pen_kept_index;
 
 #define PEN_QUEUE_DEPTH 32 /* reads in flight per thread unless set */
@@ -50,9 +51,10 @@ struct pen_spec {
 	int too_long, pad_to;
 	int64_t threads, prefetch, queue_depth;
 	uint64_t memory, cache;
-	bool tier;	       /* cache=ddict */
-	bool ranked;	       /* rank or world was set */
-	struct pen_comm *comm; /* the caller's, for tier; NULL: open our own */
+	bool tier;		/* cache=ddict */
+	bool ranked;		/* rank or world was set */
+	struct pen_comm *comm;	/* the caller's; NULL: open our own */
+	struct pen_ddict *dict; /* the caller's, as the only path; or NULL */
 	int tail, on_error, shapes;
 	bool drop_last, last_given;
 	uint64_t max_errors;
@@ -78,6 +80,10 @@ struct pen_spec {
 
 extern const struct pen_opt pen__spec_opts[];
 
+/* Is a path a dictionary (ddict:NAME)? */
+bool pen__spec_dict(const struct pen_spec *);
+/* The store to use: that of the paths, if `store` leaves it open. */
+const char *pen__spec_store(const struct pen_spec *);
 /* The sampler that `sampler` and `shuffle` together select. */
 const char *pen__spec_sampler(const struct pen_spec *);
 /* Are the settings of a loader compatible? (spec_check.c) */

@@ -125,16 +125,37 @@ int pen__spec_check(const struct pen_spec *s, struct pen_err *err)
 	return rc ? rc : check_batches(s, err);
 }
 
+/* A dictionary is a data set of its own, in memory already. */
+static int check_dict(const struct pen_spec *s, const char *store,
+		      struct pen_err *err)
+{
+	if (strcmp(store, "dictionary") != 0)
+		return pen__fail(err, P_CONFLICT, "store",
+				 "store=%.40s cannot read a path ddict:...; "
+				 "omit it",
+				 store);
+	if (s->npaths != 1 || !pen__spec_dict(s))
+		return pen__fail(err, P_CONFLICT, "path",
+				 "a dictionary is loaded alone: give one path, "
+				 "ddict:NAME or ddict:FILE");
+	if (s->tier)
+		return pen__fail(err, P_CONFLICT, "cache",
+				 "cache=ddict has no effect on a dictionary; "
+				 "omit it");
+	return 0;
+}
+
 int pen__spec_check_parts(const struct pen_spec *s, struct pen_err *err)
 {
-	const bool is_auto = !strcmp(s->store, "auto");
+	const char *store = pen__spec_store(s);
+	const bool is_auto = !strcmp(store, "auto");
 
 	if (is_auto && s->for_store.n)
 		return pen__fail(err, P_CONFLICT, "store",
 				 "store.%s cannot be set with store=auto; name "
 				 "a store as well (see `penstock stores`)",
 				 s->for_store.kv[0].key);
-	if (!is_auto && !pen__store_find(s->store))
+	if (!is_auto && !pen__store_find(store))
 		return pen__fail(err, P_UNKNOWN_NAME, s->store,
 				 "unknown store; see `penstock stores`");
 	if (s->for_cache.n && !s->tier)
@@ -146,7 +167,9 @@ int pen__spec_check_parts(const struct pen_spec *s, struct pen_err *err)
 		return pen__fail(err, P_CONFLICT, "store",
 				 "store=ddict and cache=ddict exclude one "
 				 "another; omit one of them");
-	return 0;
+	return pen__spec_dict(s) || !strcmp(store, "dictionary")
+		       ? check_dict(s, store, err)
+		       : 0;
 }
 
 int pen__spec_check_store(const struct pen_spec *s, const struct pen_store *st,
@@ -154,7 +177,7 @@ int pen__spec_check_store(const struct pen_spec *s, const struct pen_store *st,
 {
 	if (!strcmp(s->store, "auto") || st->under)
 		return 0;
-	if (s->queue_depth && (st->waits || st->lends))
+	if (s->queue_depth && !st->far && (st->waits || st->lends))
 		return pen__fail(
 			err, P_NO_EFFECT, "queue_depth",
 			"has no effect with store=%s, which has one read in "
@@ -166,13 +189,14 @@ int pen__spec_check_store(const struct pen_spec *s, const struct pen_store *st,
 static int try_store(const struct pen_spec *s, struct pen_err *err)
 {
 	const struct pen_pairs *kv = &s->for_store;
+	const char *name = pen__spec_store(s);
 	struct pen_store *st;
 	int rc;
 
 	/* a dictionary belongs to a running job */
-	if (!strcmp(s->store, "auto") || !strcmp(s->store, "ddict"))
+	if (!strcmp(name, "auto") || !strcmp(name, "ddict"))
 		return 0;
-	rc = pen__store_open(&st, s->store, kv->kv, kv->n, err);
+	rc = pen__store_open(&st, name, kv->kv, kv->n, err);
 	if (rc)
 		return rc;
 	rc = pen__spec_check_store(s, st, err);

@@ -42,8 +42,11 @@ struct pen_store {
 	bool checks_stale; /* compare size and mtime on open (default true) */
 	bool by_range; /* data is cached by range: request the same bytes in the
 			  same pieces */
-	unsigned max_open; /* open files allowed per queue */
-	unsigned nqueues;  /* open at a time; 0: not known */
+	bool far;      /* reads take a round trip: many should be in flight */
+	bool in_order; /* objects stay in the order in which they are listed */
+	const char *format; /* of its objects unless one is named, or NULL */
+	unsigned max_open;  /* open files allowed per queue */
+	unsigned nqueues;   /* open at a time; 0: not known */
 	/* Why reads end with PEN_ECLOSED: the store as a whole cannot
 	 * continue. */
 	const struct pen_err *lost;
@@ -94,6 +97,9 @@ struct pen_store_ops {
 			  struct pen_buf *out, struct pen_err *);
 	/* Called once the object set is known, before queues; may be NULL. */
 	int (*bind)(struct pen_store *, struct pen_err *);
+	/* Before an object is indexed: an error if it does not exist; may be
+	 * NULL. */
+	int (*check)(struct pen_store *, uint32_t object, struct pen_err *);
 	int (*queue_open)(struct pen_queue *, struct pen_err *);
 	void (*queue_close)(struct pen_queue *); /* waits for reads in flight */
 	/* 0, or PEN_END when full: reap first. Failures come out of reap. */

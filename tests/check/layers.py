@@ -48,7 +48,7 @@ MAY = {
 # What the engine sees of the layers below it.
 INTERFACES = {"codec/deflate.h", "ddict/dictionary.h", "decode/decode.h",
               "format/format.h", "sampler/sampler.h", "store/store.h",
-              "store/tier.h", "token/token.h"}
+              "store/dict_values.h", "store/tier.h", "token/token.h"}
 ROOM = re.compile(r"^format/\w+/")
 # The stages of the pipeline: a file of one includes the headers of those after
 # it. Containers between them (pool.h, fetch_units.h) are everybody's.

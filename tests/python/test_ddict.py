@@ -233,3 +233,72 @@ def test_torch_workers(d):
     loader = torch.utils.data.DataLoader(Samples(d, 50), batch_size=10,
                                          num_workers=2)
     assert (torch.cat(list(loader)).numpy() == x).all()
+
+
+def test_groups_and_filter(d):
+    d.put_many(range(3000), [b"%d" % i for i in range(3000)])
+    d["ab"] = b"x"
+    d["abc"] = b"y"
+    assert dict(d.items()) == {k: d[k] for k in d}
+    assert sorted(d.values()) == sorted(d[k] for k in d)
+    assert dict(d.filter(prefix="ab")) == {"ab": b"x", "abc": b"y"}
+    assert dict(d.filter(prefix=b"abc")) == {"abc": b"y"}
+    assert dict(d.filter(where=lambda k, v: v == b"7")) == {7: b"7"}
+    with d.copy(memory="16MB") as e:
+        assert dict(e.items()) == dict(d.items())
+
+
+def test_tuple_keys(d):
+    keys = [(1, "a"), ("x",), (1.5, b"\xff", (2, 3)), ()]
+    d.put_many(keys, [b"0", b"1", b"2", b"3"])
+    assert d[1, "a"] == b"0" and d[()] == b"3" and ("x",) in d
+    assert set(d) == set(keys) and d.get_many(keys[2:])[0] == b"2"
+    assert d.pop((1, "a")) == b"0" and (1, "a") not in d
+    with penstock.Loader(d, 2, keys=[("x",), ()]) as loader:
+        assert next(iter(loader))["x"].numpy().tobytes() == b"13"
+    with pytest.raises(TypeError):
+        d[(1, object())] = b""
+
+
+def test_counters(d):
+    def count():
+        with penstock.DDict("test-counters", memory="4MB") as e:
+            for _ in range(2000):
+                e.fetch_add("n", 3)
+                e.fetch_add(5, -1)
+
+    with penstock.DDict("test-counters", memory="4MB") as e:
+        fork = multiprocessing.get_context("fork")
+        jobs = [fork.Process(target=count) for _ in range(3)]
+        for job in jobs:
+            job.start()
+        for job in jobs:
+            job.join()
+            assert job.exitcode == 0
+        assert e.fetch_add("n", 0) == 18000 and e.fetch_add(5, 0) == -6000
+    d[1] = b"abc"
+    with pytest.raises(ValueError, match="8"):
+        d.fetch_add(1)
+
+
+def test_wait_for(d):
+    import threading
+    with pytest.raises(TimeoutError):
+        d.wait_for("a", 0)
+    thread = threading.Thread(target=lambda: d.update(a=b"1"))
+    thread.start()
+    assert d.wait_for("a", 60) == b"1"
+    thread.join()
+    assert d.owner("a") == 0
+
+
+def test_garbage(d):
+    d.put_many(range(8), [bytes(1 << 20)] * 8)
+    full = d.stats()[0]
+    assert full["garbage_bytes"] < 1 << 20 < 8 << 20 <= full["used_bytes"]
+    for key in range(8):
+        del d[key]
+    d.compact()
+    empty = d.stats()[0]
+    assert empty["used_bytes"] < 1 << 20 and empty["garbage_bytes"] < 1 << 20
+    d[1] = bytes(12 << 20)      # all of it can be used again
