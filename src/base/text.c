@@ -104,9 +104,18 @@ static int write_all(int fd, const char *p, size_t n)
 	return 0;
 }
 
+/* A device or a pipe is written to; a file is replaced. */
+static bool is_special(const char *path)
+{
+	struct stat sb;
+
+	return !stat(path, &sb) && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode);
+}
+
 int pen__text_save(const struct pen_text *t, const char *path,
 		   struct pen_err *err)
 {
+	const bool special = is_special(path);
 	char tmp[4128];
 	int fd, sys;
 
@@ -117,17 +126,20 @@ int pen__text_save(const struct pen_text *t, const char *path,
 	if (snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid()) >=
 	    (int)sizeof(tmp))
 		return pen__fail(err, P_TOO_LONG, path, "the path is too long");
-	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	fd = special ? open(path, O_WRONLY | O_CLOEXEC)
+		     : open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+			    0666);
 	if (fd < 0)
 		return pen__fail_sys(err, errno, path, "cannot write the file");
 	sys = write_all(fd, t->p, t->n);
 	if (close(fd) && !sys)
 		sys = errno;
-	if (!sys && rename(tmp, path))
+	if (!sys && !special && rename(tmp, path))
 		sys = errno;
 	if (!sys)
 		return 0;
-	unlink(tmp);
+	if (!special)
+		unlink(tmp);
 	return pen__fail_sys(err, sys, path, "cannot write the file");
 }
 
@@ -160,7 +172,7 @@ int pen__make_dirs(const char *dir, unsigned mode, struct pen_err *err)
 		*p = '\0';
 		if (mkdir(path, mode) && errno != EEXIST)
 			return pen__fail_sys(err, errno, path,
-					     "cannot create the folder");
+					     "cannot create the directory");
 		*p = c;
 		if (!c)
 			break;
