@@ -160,7 +160,7 @@ int pen__file_make_parents(char *path, struct pen_err *err)
 		if (mkdir(path, 0777) && errno != EEXIST) {
 			rc = pen__file_code(errno);
 			pen__fail_sys(err, errno, path,
-				      "cannot create the folder");
+				      "cannot create the directory");
 			pen__err_code(err, rc);
 		}
 		*p = '/';
@@ -225,7 +225,7 @@ int pen__file_sink_open(struct pen_sink *s, const char *path,
 			rc = open_tmp(s, err);
 			if (rc == PEN_ENOTFOUND)
 				pen__fail(err, P_NOT_FOUND, k->path,
-					  "the folder was removed while the "
+					  "the directory was removed while the "
 					  "file was being created");
 		}
 	}
@@ -335,7 +335,7 @@ int pen__file_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 	else if (o->fsync && sync_parent(k))
 		rc = pen__fail_sys(err, errno, k->path,
 				   "written, but its name may be lost in a "
-				   "crash: cannot sync the folder");
+				   "crash: cannot sync the directory");
 	sink_fini(k);
 	return rc;
 }
