@@ -18,6 +18,13 @@ def is_dict(path):
     return hasattr(path, "_loads")
 
 
+def refused(code, text):
+    """A SettingError of another kind than P002."""
+    error = SettingError(text)
+    error.code = code
+    return error
+
+
 def paths_of(path):
     """One or more paths as a list of str; a `DDict`, or an iterable of samples
     that becomes one, as a list of it."""
@@ -259,7 +266,7 @@ def route(key, known, have):
             f"{kind} '{have[kind][0]}'" for kind in homes) +
             f"; write {homes[0]}_{key}= or {homes[1]}_{key}=")
     if not homes:
-        raise SettingError(_unknown(key, known, have))
+        raise refused("P001", _unknown(key, known, have))
     return f"{homes[0]}.{key}"
 
 

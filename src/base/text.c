@@ -106,9 +106,18 @@ static int write_all(int fd, const char *p, size_t n)
 	return 0;
 }
 
+/* A device or a pipe is written to; a file is replaced. */
+static bool is_special(const char *path)
+{
+	struct stat sb;
+
+	return !stat(path, &sb) && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode);
+}
+
 static int save(const struct pen_text *t, const char *path, bool sync,
 		struct pen_err *err)
 {
+	const bool special = is_special(path);
 	char tmp[4128];
 	int fd, sys;
 
@@ -119,9 +128,12 @@ static int save(const struct pen_text *t, const char *path, bool sync,
 	if (snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid()) >=
 	    (int)sizeof(tmp))
 		return pen__fail(err, P_TOO_LONG, path, "the path is too long");
+	sync = sync && !special;
 	if (sync)
 		pen__stale_remove(path);
-	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	fd = special ? open(path, O_WRONLY | O_CLOEXEC)
+		     : open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+			    0666);
 	if (fd < 0)
 		return pen__fail_sys(err, errno, path, "cannot write the file");
 	sys = write_all(fd, t->p, t->n);
@@ -129,16 +141,17 @@ static int save(const struct pen_text *t, const char *path, bool sync,
 		sys = errno;
 	if (close(fd) && !sys)
 		sys = errno;
-	if (!sys && rename(tmp, path))
+	if (!sys && !special && rename(tmp, path))
 		sys = errno;
 	if (sys) {
-		unlink(tmp);
+		if (!special)
+			unlink(tmp);
 		return pen__fail_sys(err, sys, path, "cannot write the file");
 	}
 	sys = sync ? pen__sync_parent(path) : 0;
 	return sys ? pen__fail_sys(err, sys, path,
 				   "written, but its name may be lost in a "
-				   "crash: cannot sync the folder")
+				   "crash: cannot sync the directory")
 		   : 0;
 }
 
@@ -182,7 +195,7 @@ int pen__make_dirs(const char *dir, unsigned mode, bool sync,
 					: 0;
 		if (sys && sys != EEXIST)
 			return pen__fail_sys(err, sys, path,
-					     "cannot create the folder");
+					     "cannot create the directory");
 		*p = c;
 		if (!c)
 			break;
