@@ -805,8 +805,8 @@ struct pen_shard_stats {
 	uint64_t nputs, ngets;	/* keys, by all processes */
 	uint64_t nserved;	/* keys requested by other hosts */
 	uint64_t wait_ns;	/* of this process, in pen_ddict_wait() */
-	uint64_t nfree_blocks;	/* pieces that the free bytes are in */
 	uint64_t garbage_bytes; /* part of used_bytes: removed, not free yet */
+	uint64_t nfree_blocks;	/* pieces that the free bytes are in */
 };
 /*
  * Fills *out with the memory and the counters of a shard, numbered from 0; asks

@@ -14,6 +14,8 @@ SOURCE = os.environ.get("SOURCE") or os.path.abspath(
     os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_FUNCTION = 80
 MAX_FILE = 800
+# The public header is one file by design.
+LARGER = {"include/penstock.h": 1000}
 MAX_PARAMETERS = 6
 
 
@@ -31,8 +33,9 @@ def check(short, path, bad):
         lines = f.read().splitlines()
     count = 0
     start = 0
-    if len(lines) > MAX_FILE:
-        bad.append(f"{short}: {len(lines)} lines, at most {MAX_FILE}")
+    most = LARGER.get(short, MAX_FILE)
+    if len(lines) > most:
+        bad.append(f"{short}: {len(lines)} lines, at most {most}")
     for number, line in enumerate(lines, 1):
         if line.startswith("{"):
             start = first = number
