@@ -4,8 +4,8 @@
 
 /*
  * Syncs the directory that holds `path`, whose name is new there; 0 or errno.
- * Also 0 if the file system needs no sync of directories, or if the directory
- * may not be read.
+ * It is not a failure if the file system needs no sync of directories, or if
+ * the directory may not be read.
  */
 int pen__sync_parent(const char *path);
 

@@ -200,8 +200,11 @@ static int make_far(struct pen_ddict *d, struct far *f, int rank,
 	f->units = pen__alloc(n, sizeof(*f->units));
 	if (!f->slot || !f->units)
 		return pen__fail_nomem(err, "index", n * 12);
-	return pen__wire_region(d->wire, rank, part->base, part->size, key,
-				part->nkey, &f->region, err);
+	return pen__wire_region(d->wire,
+				&(struct pen_exposed){ rank, part->base,
+						       part->size, key,
+						       part->nkey },
+				&f->region, err);
 }
 
 /* Adds a reply to the index; *next: the first bucket that is missing. */

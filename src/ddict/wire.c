@@ -145,19 +145,18 @@ int pen__wire_expose(struct pen_wire *w, const void *p, uint64_t n,
 	return r->transport->expose(r, p, n, key, nkey, err);
 }
 
-int pen__wire_region(struct pen_wire *front, int rank, uint64_t base,
-		     uint64_t n, const void *key, size_t nkey,
+int pen__wire_region(struct pen_wire *front, const struct pen_exposed *e,
 		     struct pen_region **out, struct pen_err *err)
 {
 	struct pen_wire *w = reader_of(front);
-	struct pen_region *r = pen__alloc(sizeof(*r) + nkey, 1);
+	struct pen_region *r = pen__alloc(sizeof(*r) + e->nkey, 1);
 
 	if (!r)
-		return pen__fail_nomem(err, "wire", sizeof(*r) + nkey);
+		return pen__fail_nomem(err, "wire", sizeof(*r) + e->nkey);
 	*r = (struct pen_region){
-		.rank = rank, .base = base, .n = n, .nkey = nkey
+		.rank = e->rank, .base = e->base, .n = e->n, .nkey = e->nkey
 	};
-	memcpy(r->key, key, nkey);
+	memcpy(r->key, e->key, e->nkey);
 	pthread_mutex_lock(&w->lock);
 	r->next = w->regions;
 	w->regions = r;

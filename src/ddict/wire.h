@@ -181,9 +181,14 @@ int pen__wire_wait(struct pen_wire *, struct pen_call *const *calls, size_t n,
  */
 int pen__wire_expose(struct pen_wire *, const void *p, uint64_t n,
 		     const void **key, size_t *nkey, struct pen_err *err);
-int pen__wire_region(struct pen_wire *, int rank, uint64_t base, uint64_t n,
-		     const void *key, size_t nkey, struct pen_region **out,
-		     struct pen_err *err);
+struct pen_exposed {
+	int rank;
+	uint64_t base, n; /* in the owner's address space */
+	const void *key;  /* copied */
+	size_t nkey;
+};
+int pen__wire_region(struct pen_wire *, const struct pen_exposed *,
+		     struct pen_region **out, struct pen_err *err);
 /* As pen__wire_call(): reads call->reads, which must stay valid. */
 void pen__wire_read(struct pen_wire *, struct pen_call *);
 /* True if reads are possible and, by measurement, faster than requests for

@@ -188,8 +188,11 @@ static struct pen_region *open_region(struct pen_wire *w, struct probe *p,
 	memcpy(&e, p->room, sizeof(e));
 	if (e.n != NBULK * BULK)
 		return NULL;
-	(void)pen__wire_region(w, to, e.base, e.n, p->room + sizeof(e),
-			       p->call.reply_len - sizeof(e), &r, NULL);
+	(void)pen__wire_region(
+		w,
+		&(struct pen_exposed){ to, e.base, e.n, p->room + sizeof(e),
+				       p->call.reply_len - sizeof(e) },
+		&r, NULL);
 	return r;
 }
 
