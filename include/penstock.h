@@ -96,7 +96,7 @@ enum pen_dtype {
 
 /* Bytes of one element; 0 if the type is not valid. Any thread. */
 PEN_API size_t pen_dtype_size(enum pen_dtype);
-/* "float32", ...; "unknown" if the type is not valid. A static string. */
+/* Name of a type as in NumPy; "unknown" if it is not valid. A static string. */
 PEN_API const char *pen_dtype_name(enum pen_dtype);
 
 /* How the samples of a batch are arranged in a tensor. */
@@ -182,7 +182,8 @@ PEN_API void pen_batch_unref(struct pen_batch *);
 struct pen_spec;
 /* An empty spec, with every setting at its default. Free: pen_spec_free(). */
 PEN_API PEN_MUST int pen_spec_new(struct pen_spec **out, struct pen_err *err);
-/* NULL is accepted. Objects opened with the spec have their own copy. */
+/* Frees a spec; objects opened with it have their own copy. NULL is accepted.
+ */
 PEN_API void pen_spec_free(struct pen_spec *);
 /*
  * Sets one setting; the value is checked immediately. value NULL resets it to
@@ -192,7 +193,7 @@ PEN_API void pen_spec_free(struct pen_spec *);
  */
 PEN_API PEN_MUST int pen_spec_set(struct pen_spec *, const char *key,
 				  const char *value, struct pen_err *err);
-/* The same with "key=value" as one string. */
+/* Sets one setting, written "key=value" in one string. */
 PEN_API PEN_MUST int pen_spec_parse(struct pen_spec *, const char *setting,
 				    struct pen_err *err);
 /*
@@ -203,7 +204,7 @@ PEN_API PEN_MUST int pen_spec_parse(struct pen_spec *, const char *setting,
  */
 PEN_API int pen_spec_get(const struct pen_spec *, const char *key, char *buf,
 			 size_t cap);
-/* The same as a number; 0 if it is not a number. */
+/* The value of a setting as a number; 0 if it is not a number. */
 PEN_API uint64_t pen_spec_number(const struct pen_spec *, const char *key);
 /* A copy with the same settings and paths. Free: pen_spec_free(). */
 PEN_API PEN_MUST int pen_spec_copy(struct pen_spec **out,
@@ -234,14 +235,15 @@ PEN_API const char *pen_spec_path(const struct pen_spec *, uint64_t i);
 struct pen_ranks;
 struct pen_kept_index;
 /*
- * stop() is called from time to time by any thread while data is indexed. A
- * result other than 0 ends indexing with PEN_ECLOSED. NULL: no callback.
+ * Sets a callback that can stop indexing: any thread calls stop() from time to
+ * time while data is indexed. A result other than 0 ends indexing with
+ * PEN_ECLOSED. NULL: no callback.
  */
 PEN_API void pen_spec_on_stop(struct pen_spec *, int (*stop)(void *arg),
 			      void *arg);
 /*
- * rows() is called by the loader's threads, numbered from 0, for n rows at a
- * time that they have completed, before the batch is delivered. It may take
+ * Sets a callback for completed rows: the loader's threads, numbered from 0,
+ * call rows() for n rows at a time, before the batch is delivered. It may take
  * long (emulated preprocessing); pen_stats.preprocess_ns counts its time. NULL:
  * no callback.
  */
@@ -249,7 +251,7 @@ PEN_API void pen_spec_on_rows(struct pen_spec *,
 			      void (*rows)(void *arg, uint32_t thread,
 					   uint32_t n),
 			      void *arg);
-/* The ranks that share cache=ddict. NULL: the loader opens its own. */
+/* Sets the ranks that share cache=ddict. NULL: the loader joins them itself. */
 PEN_API void pen_spec_use_ranks(struct pen_spec *, struct pen_ranks *);
 /*
  * Keeps the index between data sets: the same data, opened again with other
@@ -257,10 +259,10 @@ PEN_API void pen_spec_use_ranks(struct pen_spec *, struct pen_ranks *);
  * data set.
  */
 PEN_API void pen_spec_keep_index(struct pen_spec *, struct pen_kept_index *);
-/* An empty one for pen_spec_keep_index(). Free: pen_kept_index_free(). */
+/* An empty index for pen_spec_keep_index(). Free: pen_kept_index_free(). */
 PEN_API PEN_MUST int pen_kept_index_new(struct pen_kept_index **out,
 					struct pen_err *err);
-/* NULL is accepted. */
+/* Frees a kept index. NULL is accepted. */
 PEN_API void pen_kept_index_free(struct pen_kept_index *);
 
 /*
@@ -318,7 +320,7 @@ PEN_API const struct pen_field *pen_dataset_field(const struct pen_dataset *,
 						  uint32_t i);
 /* The format in use: set, or detected. A static string. */
 PEN_API const char *pen_dataset_format(const struct pen_dataset *);
-/* The store in use, e.g. the choice of store=auto. A static string. */
+/* The store in use, such as the choice of store=auto. A static string. */
 PEN_API const char *pen_dataset_store(const struct pen_dataset *);
 /* The data set's copy of the spec; valid until close. */
 PEN_API const struct pen_spec *pen_dataset_spec(const struct pen_dataset *);
@@ -333,7 +335,7 @@ struct pen_dataset_info {
 	uint64_t open_ns;    /* duration of open */
 	int index_cached;    /* 1: the index came from the cache */
 };
-/* Fills *out; size is sizeof(*out). */
+/* Fills *out with details of a data set; size is sizeof(*out). */
 PEN_API void pen_dataset_get_info(const struct pen_dataset *,
 				  struct pen_dataset_info *out, size_t size);
 /* Share of the data in the page cache now, 0 to 1; < 0: unknown. */
@@ -371,9 +373,9 @@ PEN_API void pen_dataset_warnings(const struct pen_dataset *, void *arg,
 					      const struct pen_err *));
 
 /*
- * Number of names that the codes 0, 1, ... of an integer field stand for:
- * categories, distinct strings, files, folders (labels=folder). 0 if the field
- * has no codes.
+ * Number of names that the codes of an integer field stand for: categories,
+ * distinct strings, files, directories (labels=folder). Codes count from 0. The
+ * result is 0 if the field has no codes.
  */
 PEN_API uint64_t pen_dataset_nlabels(const struct pen_dataset *,
 				     uint32_t field);
@@ -454,8 +456,9 @@ PEN_API PEN_MUST int pen_loader_next(struct pen_loader *,
 				     struct pen_batch **out,
 				     struct pen_err *err);
 /*
- * The same, but returns PEN_AGAIN if no batch is ready within ns nanoseconds
- * (0: immediately). For callers that must also handle signals or other events.
+ * Waits for the next batch, but not longer than ns nanoseconds (0: not at all),
+ * and then returns PEN_AGAIN. Otherwise as pen_loader_next(). For callers that
+ * must also handle signals or other events.
  */
 PEN_API PEN_MUST int pen_loader_next_within(struct pen_loader *, uint64_t ns,
 					    struct pen_batch **out,
@@ -495,8 +498,8 @@ PEN_API void pen_loader_state(const struct pen_loader *, struct pen_state *);
 PEN_API PEN_MUST int pen_loader_restore(struct pen_loader *,
 					const struct pen_state *,
 					struct pen_err *err);
-/* Fills *out; size is sizeof(*out). Any thread, also while another one loads.
- */
+/* Fills *out with the counters of a loader; size is sizeof(*out). Any thread,
+ * also while another one loads. */
 PEN_API void pen_loader_stats(const struct pen_loader *, struct pen_stats *out,
 			      size_t size);
 /* The settings in effect, and the progress. */
@@ -525,22 +528,23 @@ struct pen_loader_info {
 	int in_order;	  /* the sampler keeps the stored order */
 	int repeats;	  /* a sample may come several times per epoch */
 };
-/* Fills *out; size is sizeof(*out). */
+/* Fills *out with details of a loader; size is sizeof(*out). */
 PEN_API void pen_loader_get_info(const struct pen_loader *,
 				 struct pen_loader_info *out, size_t size);
 /* The number of the i-th sample to draw from, i < nchosen. */
 PEN_API uint64_t pen_loader_chosen(const struct pen_loader *, uint64_t i);
 /*
- * 1: [*start, *end) are the positions around `position` that contain complete
- * chunks of neighbours, mixed uniformly, and no part of other chunks. 0: the
- * sampler does not mix in this way. Any thread.
+ * The block of positions that the sampler mixes. 1: [*start, *end) are the
+ * positions around `position` that contain complete chunks of neighbours, mixed
+ * uniformly, and no part of other chunks. 0: the sampler does not mix in this
+ * way. Any thread.
  */
 PEN_API int pen_loader_mixed(const struct pen_loader *, uint64_t epoch,
 			     uint64_t position, uint64_t *start, uint64_t *end);
 /*
- * For a rank that takes no more batches although it shares cache=ddict: meets
- * the ranks that wait for it at the end of the first epoch. Does nothing if
- * none waits. Collective.
+ * Ends the part of a rank that takes no more batches although it shares
+ * cache=ddict: it joins the ranks that wait for it at the end of the first
+ * epoch. Does nothing if no rank waits. Collective.
  */
 PEN_API PEN_MUST int pen_loader_finish(struct pen_loader *,
 				       struct pen_err *err);
@@ -570,15 +574,16 @@ struct pen_rows {
 	uint64_t bytes; /* per row */
 	uint64_t nrows; /* in from */
 };
-/* Starts the threads. Free: pen_copier_free(). */
+/* Starts the threads of a copier. Free: pen_copier_free(). */
 PEN_API PEN_MUST int pen_copier_new(struct pen_copier **out,
 				    uint32_t threads, /* 0: one per CPU */
 				    struct pen_err *err);
-/* NULL is accepted. */
+/* Ends the threads and frees the copier. NULL is accepted. */
 PEN_API void pen_copier_free(struct pen_copier *);
 /*
- * ids NULL: the first n rows, in order. Negative ids count from the end. An id
- * out of range is an error; some rows may have been copied by then. Any thread.
+ * Copies the rows with these ids. ids NULL: the first n rows, in order.
+ * Negative ids count from the end. An id out of range is an error; some rows
+ * may have been copied by then. Any thread.
  */
 PEN_API PEN_MUST int pen_copier_copy(struct pen_copier *,
 				     const struct pen_rows *arrays,
@@ -598,7 +603,7 @@ struct pen_ranks;
  */
 PEN_API PEN_MUST int pen_ranks_open(struct pen_ranks **out,
 				    struct pen_err *err);
-/* NULL is accepted. */
+/* Leaves the other ranks. NULL is accepted. */
 PEN_API void pen_ranks_close(struct pen_ranks *);
 /* The number of this rank, from 0. Not collective. */
 PEN_API int pen_ranks_rank(const struct pen_ranks *);
@@ -704,9 +709,10 @@ PEN_API PEN_MUST int pen_ddict_ask(struct pen_ddict *, const struct pen_key *,
 				   struct pen_err *err);
 /* Returns when all values have arrived. */
 PEN_API PEN_MUST int pen_ddict_wait(struct pen_got *, struct pen_err *err);
-/* Before or after pen_ddict_wait(). NULL is accepted. */
+/* Frees a result, before or after pen_ddict_wait(). NULL is accepted. */
 PEN_API void pen_got_free(struct pen_got *);
-/* pen_ddict_ask() and pen_ddict_wait(). Free: pen_got_free(). */
+/* Gets n values: pen_ddict_ask(), then pen_ddict_wait(). Free: pen_got_free().
+ */
 PEN_API PEN_MUST int pen_ddict_get_many(struct pen_ddict *,
 					const struct pen_key *, uint64_t n,
 					struct pen_got **out,
@@ -773,8 +779,8 @@ struct pen_shard_stats {
 	uint64_t nfree_blocks; /* pieces that the free bytes are in */
 };
 /*
- * Fills *out for shard 0 .. nshards - 1, asking its host if necessary. size is
- * sizeof(*out).
+ * Fills *out with the memory and the counters of a shard, numbered from 0; asks
+ * its host if necessary. size is sizeof(*out).
  */
 PEN_API PEN_MUST int pen_ddict_stats(struct pen_ddict *, uint32_t shard,
 				     struct pen_shard_stats *out, size_t size,

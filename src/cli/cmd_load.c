@@ -248,15 +248,15 @@ static void print_loader(const struct run *r, const struct pen_stats *s)
 			 grouped(r->info.batch_samples));
 	if (ranks > 1)
 		snprintf(each, sizeof(each), ", on each of %d ranks", ranks);
-	print_line(12, "loader", "batches of %s, %s, %s, prefetch depth %s%s",
+	print_line(14, "loader", "batches of %s, %s, %s, prefetch depth %s%s",
 		   batch, r->info.sampler, counted(s->nthreads, "thread"),
 		   counted(s->prefetch, "batch"), each);
 	if (ranks > 1)
-		print_line(12, "",
+		print_line(14, "",
 			   "waits, memory and thread time below are "
 			   "those of rank 0");
 	if (r->info.padding)
-		print_line(12, "",
+		print_line(14, "",
 			   "%s per epoch are repeated to fill the last "
 			   "batches (tail=pad)",
 			   counted(r->info.padding, "sample"));
@@ -275,17 +275,17 @@ static void print_data(const struct run *r, const struct pen_stats *s)
 	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++) {
 		const struct pen_field *f = pen_dataset_field(ds, i);
 
-		print_line(12, shown(f->name), "%s %s",
+		print_line(14, shown(f->name), "%s %s",
 			   pen_dtype_name(f->dtype),
 			   shape_text(f->shape, f->ndim));
 	}
 	if (r->data.cached >= 0)
-		print_line(12, "store",
+		print_line(14, "store",
 			   "%s (%s), %.0f %% in the page cache at the start",
 			   r->data.source, r->data.store_reason,
 			   100 * r->data.cached);
 	else
-		print_line(12, "store", "%s (%s)", r->data.source,
+		print_line(14, "store", "%s (%s)", r->data.source,
 			   r->data.store_reason);
 	print_loader(r, s);
 	puts("");
@@ -305,7 +305,7 @@ static void print_epochs(const struct run *r)
 			continue;
 		}
 		snprintf(label, sizeof(label), "epoch %zu", i + 1);
-		print_line(11, label, "%s in %s, %s samples/s",
+		print_line(14, label, "%s in %s, %s samples/s",
 			   counted(e->samples, "sample"),
 			   human_time(e->seconds),
 			   human_count(
