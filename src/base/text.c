@@ -106,6 +106,25 @@ static int write_all(int fd, const char *p, size_t n)
 	return 0;
 }
 
+/* A device or a pipe is written to, not replaced as a file is. */
+static bool is_special(const char *path)
+{
+	struct stat sb;
+
+	return !stat(path, &sb) && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode);
+}
+
+static int write_special(const struct pen_text *t, const char *path,
+			 struct pen_err *err)
+{
+	const int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int sys = fd < 0 ? errno : write_all(fd, t->p, t->n);
+
+	if (fd >= 0 && close(fd) && !sys)
+		sys = errno;
+	return sys ? pen__fail_sys(err, sys, path, "cannot write to it") : 0;
+}
+
 static int save(const struct pen_text *t, const char *path, bool sync,
 		struct pen_err *err)
 {
@@ -116,6 +135,8 @@ static int save(const struct pen_text *t, const char *path, bool sync,
 		return pen__fail_nomem(err, path, t->n);
 	if (pen__check_local(path, err))
 		return PEN_ENOTSUP;
+	if (is_special(path))
+		return write_special(t, path, err);
 	if (snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid()) >=
 	    (int)sizeof(tmp))
 		return pen__fail(err, P_TOO_LONG, path, "the path is too long");
