@@ -11,7 +11,8 @@ Hook = Union[Callable[[Any], Any], str, None]
 
 __version__: str
 
-class Error(RuntimeError): ...
+class Error(RuntimeError):
+    code: str
 class SettingError(Error, ValueError): ...
 class DataError(Error, ValueError): ...
 

@@ -36,7 +36,7 @@ def _genes(wanted):
 
 def _matrix(layer, use_raw):
     if layer and use_raw:
-        raise SettingError("layer= and use_raw= cannot be combined")
+        raise _options.refused("P003", "layer= and use_raw= cannot be combined")
     if use_raw:
         return "raw"
     return f"layers/{layer}" if layer else None
@@ -86,8 +86,8 @@ class CellLoader(Loader):
                  layer=None, use_raw=False, genes=None, var_names=None,
                  obs_filter=None, **settings):
         if genes is not None and var_names is not None:
-            raise SettingError("genes= and var_names= have the same meaning; "
-                               "set one of them")
+            raise _options.refused("P003", "genes= and var_names= have the same "
+                                   "meaning; set one of them")
         genes = var_names if genes is None else genes
         more = {"obs": [obs] if isinstance(obs, str) else obs,
                 "matrix": _matrix(layer, use_raw),
@@ -96,7 +96,7 @@ class CellLoader(Loader):
         for key, value in more.items():
             if value is not None:
                 if key in settings:
-                    raise SettingError(f"{key}= is set twice")
+                    raise _options.refused("P003", f"{key}= is set twice")
                 settings["format_" + key] = value
         paths = _options.paths_of(path)
         if settings.get("format") is None and _options.format_of(

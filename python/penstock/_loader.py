@@ -280,7 +280,7 @@ class Loader:
         except (KeyError, TypeError, ValueError):
             values = [-1]
         if not all(0 <= v < 2**64 for v in values):
-            raise SettingError("state: not the state of a loader")
+            raise _options.refused("P112", "state: not the state of a loader")
         self._join()
         self._engine.restore(*values)
         self._run += 1

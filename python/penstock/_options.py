@@ -13,6 +13,13 @@ KINDS = ("format", "store", "sampler")
 ARRAYS = ("subset", "weights", "labels", "lengths")
 
 
+def refused(code, text):
+    """A SettingError of another kind than P002."""
+    error = SettingError(text)
+    error.code = code
+    return error
+
+
 def paths_of(path):
     """One or more paths as a list of str."""
     if isinstance(path, (str, bytes, os.PathLike)):
@@ -196,7 +203,7 @@ def route(key, known, have):
             f"{kind} '{have[kind][0]}'" for kind in homes) +
             f"; write {homes[0]}_{key}= or {homes[1]}_{key}=")
     if not homes:
-        raise SettingError(_unknown(key, known, have))
+        raise refused("P001", _unknown(key, known, have))
     return f"{homes[0]}.{key}"
 
 

@@ -156,15 +156,17 @@ static struct PyModuleDef definition = {
 	.m_methods = functions,
 };
 
-/* An exception that also derives from a built-in one. */
+/* An exception that also derives from a built-in one; code is that of an error
+ * that Python code raises. */
 static PyObject *exception(PyObject *module, const char *name, PyObject *bases,
-			   const char *doc)
+			   const char *code, const char *doc)
 {
+	PyObject *dict = Py_BuildValue("{ss}", "code", code), *e;
 	char full[64];
-	PyObject *e;
 
 	snprintf(full, sizeof(full), "penstock.%s", name);
-	e = PyErr_NewExceptionWithDoc(full, doc, bases, NULL);
+	e = dict ? PyErr_NewExceptionWithDoc(full, doc, bases, dict) : NULL;
+	Py_XDECREF(dict);
 	if (e && PyModule_AddObjectRef(module, name, e))
 		Py_CLEAR(e);
 	return e;
@@ -174,15 +176,15 @@ static int errors_ready(PyObject *m)
 {
 	PyObject *bases;
 
-	error = exception(m, "Error", PyExc_RuntimeError,
+	error = exception(m, "Error", PyExc_RuntimeError, "P401",
 			  "Base class of the exceptions of penstock.");
 	bases = error ? PyTuple_Pack(2, error, PyExc_ValueError) : NULL;
 	if (!bases)
 		return -1;
 	setting_error =
-		exception(m, "SettingError", bases,
+		exception(m, "SettingError", bases, "P002",
 			  "A setting or an argument is unknown or invalid.");
-	data_error = exception(m, "DataError", bases,
+	data_error = exception(m, "DataError", bases, "P203",
 			       "The data is damaged, has changed, or is not "
 			       "supported.");
 	Py_DECREF(bases);

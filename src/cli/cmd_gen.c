@@ -262,7 +262,8 @@ static int settle_dtype(struct gen *g)
 		if (!strcmp(names[t], g->dtype))
 			break;
 	if (t == PEN_NDTYPES || t == PEN_F80 || t == PEN_C160) {
-		const char *near = pen__nearest(g->dtype, names);
+		const char *near =
+			t == PEN_NDTYPES ? pen__nearest(g->dtype, names) : NULL;
 
 		return complain_usage(P_BAD_VALUE, "gen",
 				      "cannot generate dtype '%s'%s%s",

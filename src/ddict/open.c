@@ -317,9 +317,8 @@ static int connect_ranks(struct pen_ddict *d, struct pen_err *err)
 	}
 	if (shm)
 		return pen__fail(err, P_NO_TRANSPORT, "transport",
-				 "shm cannot reach all ranks, which are on %d "
-				 "machines; set transport=auto",
-				 d->comm->nnodes);
+				 "shm reaches only the ranks that share memory "
+				 "on this machine; set transport=auto");
 	rc = pen__wire_open(&d->wire, d->comm, d->o.transport, &server, err);
 	if (rc)
 		return rc;
