@@ -375,7 +375,8 @@ static void summaries(struct pen_comm *comm)
 	snprintf(f.facts.device, sizeof(f.facts.device), "vda");
 	says(&r, &f,
 	     "Interrupted: the figures cover the part that ran. Fed 4 emulated "
-	     "accelerators at 89.9 % utilisation (target 90 %). It keeps up: "
+	     "accelerators at 89.9 % utilisation (below the target of 90 %). "
+	     "It keeps up: "
 	     "by far. Warning: 93 % of the bytes came from the page cache, not "
 	     "from the device.");
 	r.partial = false;
@@ -383,7 +384,8 @@ static void summaries(struct pen_comm *comm)
 	snprintf(f.why.what, sizeof(f.why.what), "It is storage");
 	snprintf(f.why.advice, sizeof(f.why.advice), "Buy some.");
 	says(&r, &f,
-	     "Fed 4 emulated accelerators at 89.9 % utilisation (target 90 %). "
+	     "Fed 4 emulated accelerators at 89.9 % utilisation (below the "
+	     "target of 90 %). "
 	     "It is storage: by far. Buy some.");
 	/* not included in utilisation */
 	f.train_s = 10;
@@ -394,7 +396,8 @@ static void summaries(struct pen_comm *comm)
 	f.save_time.mean = 9.31;
 	f.save_rate.mean = 0.235;
 	says(&r, &f,
-	     "Fed 4 emulated accelerators at 89.9 % utilisation (target 90 %). "
+	     "Fed 4 emulated accelerators at 89.9 % utilisation (below the "
+	     "target of 90 %). "
 	     "It is storage: by far. Buy some. Evaluated 3 times at 12.4 % "
 	     "utilisation (target 90 %). Saved 10 checkpoints of 2.35 GB in "
 	     "9.31 s each (252 MB/s). Training stops during checkpoints: they "

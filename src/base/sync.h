@@ -5,7 +5,7 @@
 /*
  * Syncs the directory that holds `path`, whose name is new there; 0 or errno.
  * File systems that need no sync of directories, and directories that may not
- * be read, are no failure.
+ * be read, are not failures.
  */
 int pen__sync_parent(const char *path);
 

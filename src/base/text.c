@@ -159,7 +159,7 @@ static int save(const struct pen_text *t, const char *path, bool sync,
 	sys = sync ? pen__sync_parent(path) : 0;
 	return sys ? pen__fail_sys(err, sys, path,
 				   "written, but its name may be lost in a "
-				   "crash: cannot sync the folder")
+				   "crash: cannot sync the directory")
 		   : 0;
 }
 
@@ -203,7 +203,7 @@ int pen__make_dirs(const char *dir, unsigned mode, bool sync,
 					: 0;
 		if (sys && sys != EEXIST)
 			return pen__fail_sys(err, sys, path,
-					     "cannot create the folder");
+					     "cannot create the directory");
 		*p = c;
 		if (!c)
 			break;

@@ -166,7 +166,8 @@ static int show(const struct request *q)
 	if (q->json)
 		pen__compare_json(q->samples, q->n, q->least, &t);
 	else
-		pen__compare_text(q->samples, q->n, q->least, &t);
+		pen__compare_text(q->samples, q->n, q->least,
+				  terminal_columns(), &t);
 	return text_out(&t, q->json ? q->json : "-");
 }
 

@@ -28,7 +28,10 @@ static void say_training(const struct pen_record *r,
 			      r->world, r->world == 1 ? "" : "s",
 			      pen__shown_au(au, wanted));
 		if (wanted > 0)
-			pen__text_add(t, " (target %.4g %%)", wanted);
+			pen__text_add(t, " (%s %.4g %%)",
+				      au < wanted ? "below the target of"
+						  : "target",
+				      wanted);
 		pen__text_add(t, ". ");
 	} else {
 		/* over the total time: short windows may consist of prefetched

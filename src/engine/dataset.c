@@ -229,9 +229,10 @@ static int find_format(struct pen_dataset *ds,
 			other = o;
 	}
 	if (!f)
-		return pen__fail(err, P_MISSING_SETTING, ds->spec->paths[0],
-				 "the format cannot be told from the name; set "
-				 "format= (see `penstock formats`)");
+		return pen__fail(
+			err, P_MISSING_SETTING, ds->spec->paths[0],
+			"the format cannot be detected from the name; set "
+			"format= (see `penstock formats`)");
 	if (n != ds->objs.nobj && (*out = find_family(&ds->objs)))
 		return 0;
 	if (n != ds->objs.nobj)

@@ -107,7 +107,7 @@ static void words_size(struct pen_text *t, const struct pen_variants *a)
 	if (c <= 0) {
 		pen__text_add(t,
 			      "The cost per sample is %s; a cost per batch "
-			      "cannot be told from noise.\n",
+			      "cannot be distinguished from noise.\n",
 			      pen__show_time(d).s);
 		return;
 	}

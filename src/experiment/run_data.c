@@ -159,7 +159,7 @@ int pen__run_data(struct pen_session *r, struct pen_err *err)
 	/* the directory differs between runs, the data does not */
 	if (r->is_made)
 		snprintf(r->path, sizeof(r->path),
-			 "made: %s samples of %.64s %.16s, seed %llu",
+			 "generated: %s samples of %.64s %.16s, seed %llu",
 			 pen__show_grouped(r->made.nsamples).s, r->shape,
 			 r->dtype, (unsigned long long)r->made.seed);
 	return 0;

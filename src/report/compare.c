@@ -145,6 +145,7 @@ struct row {
 };
 struct widths {
 	int name, value, unit, change, range;
+	bool split; /* verdicts do not fit on the line: they get their own */
 };
 
 static struct pen_shown value_shown(const struct pen_figure *f, double v)
@@ -190,22 +191,31 @@ static void widen(int *w, const char *text)
 static void row_text(struct pen_text *t, const struct widths *w,
 		     const struct row *r, const char *end)
 {
-	pen__text_add(t, "  %-*s %*s  %*s%-*s %*s  %-*s  %s", w->name, r->name,
-		      w->value, r->from.s, w->value, r->to.s, w->unit, r->unit,
-		      w->change, r->change.s, w->range, r->range, end);
+	pen__text_add(t, "  %-*s %*s  %*s%-*s %*s", w->name, r->name, w->value,
+		      r->from.s, w->value, r->to.s, w->unit, r->unit, w->change,
+		      r->change.s);
+	if (w->split && *end)
+		pen__text_add(t, "\n      %s%s%s", end, r->range[0] ? ": " : "",
+			      r->range);
+	else if (!w->split && w->range)
+		pen__text_add(t, "  %-*s  %s", w->range, r->range, end);
+	else if (!w->split)
+		pen__text_add(t, "  %s", end);
 	while (t->n && t->p[t->n - 1] == ' ')
 		t->p[--t->n] = '\0';
 	pen__text_add(t, "\n");
 }
 
 static void figures_text(struct pen_text *t, const struct pen_samples *a,
-			 const struct pen_samples *b, char letter, double least)
+			 const struct pen_samples *b, char letter, double least,
+			 size_t columns)
 {
 	struct row head = { .range = "95 % interval",
 			    .from = { "A" },
 			    .to = { { letter, '\0' } },
 			    .change = { "change" } };
-	struct widths w = { 0, 0, 0, 6, 13 };
+	struct widths w = { .change = 6 };
+	int longest = 0;
 	struct row r;
 
 	for (size_t pass = 0; pass < 2; pass++)
@@ -220,7 +230,13 @@ static void figures_text(struct pen_text *t, const struct pen_samples *a,
 			widen(&w.value, r.to.s);
 			widen(&w.unit, r.unit);
 			widen(&w.change, r.change.s);
+			if (r.range[0])
+				widen(&w.range, head.range);
 			widen(&w.range, r.range);
+			widen(&longest, verdict(f, &c));
+			w.split = (size_t)(w.name + 2 * w.value + w.unit +
+					   w.change + w.range + longest + 10) >
+				  columns;
 			if (pass && !i)
 				row_text(t, &w, &head, "");
 			if (pass)
@@ -266,9 +282,9 @@ static void words(struct pen_text *t, const struct pen_samples *a,
 			      worse);
 	if (untold && !brief)
 		pen__text_add(t,
-			      "; %zu with a single value per side cannot be "
+			      "; %zu %s with one value per side cannot be "
 			      "compared (pass several runs)",
-			      untold);
+			      untold, untold == 1 ? "figure" : "figures");
 	pen__text_add(t, ".");
 	if (a->partial || b->partial)
 		pen__text_add(t, " Warning: a run was interrupted.");
@@ -276,7 +292,7 @@ static void words(struct pen_text *t, const struct pen_samples *a,
 }
 
 /* A setting that differs, on two lines if it is long. */
-static void pair_text(struct pen_text *t, const struct pair *p)
+static void pair_text(struct pen_text *t, const struct pair *p, size_t columns)
 {
 	char from[SHORT + 1], to[SHORT + 1];
 	const size_t start = t->n;
@@ -286,13 +302,13 @@ static void pair_text(struct pen_text *t, const struct pair *p)
 	pen__text_add(t, "    ");
 	pen__text_quote(t, p->key);
 	pen__text_add(t, ": %s", from);
-	pen__text_add(t, "%s-> %s\n",
-		      t->n - start + strlen(to) + 4 > LINE ? "\n      " : " ",
-		      to);
+	pen__text_add(
+		t, "%s-> %s\n",
+		t->n - start + strlen(to) + 4 > columns ? "\n      " : " ", to);
 }
 
 /* Breaks a paragraph into indented lines. */
-static void wrapped_text(struct pen_text *t, const char *s)
+static void wrapped_text(struct pen_text *t, const char *s, size_t columns)
 {
 	size_t at = 1;
 
@@ -300,7 +316,7 @@ static void wrapped_text(struct pen_text *t, const char *s)
 	while (*(s += strspn(s, " \n"))) {
 		const size_t n = strcspn(s, " \n");
 
-		if (at + 1 + n > LINE) {
+		if (at + 1 + n > columns) {
 			pen__text_add(t, "\n ");
 			at = 1;
 		}
@@ -323,7 +339,7 @@ static void samples_text(struct pen_text *t, char letter,
 
 static void comparison_text(struct pen_text *t, const struct pen_samples *a,
 			    const struct pen_samples *b, char letter,
-			    double least)
+			    double least, size_t columns)
 {
 	struct pen_text summary = { 0 };
 	struct pair p;
@@ -331,10 +347,10 @@ static void comparison_text(struct pen_text *t, const struct pen_samples *a,
 	bool any = false;
 
 	pen__text_add(t, "\n");
-	figures_text(t, a, b, letter, least);
+	figures_text(t, a, b, letter, least, columns);
 	while (next_pair(a, b, &at, &p)) {
 		pen__text_add(t, "%s", any ? "" : "\n  Differences:\n");
-		pair_text(t, &p);
+		pair_text(t, &p, columns);
 		any = true;
 	}
 	if (!any)
@@ -342,18 +358,20 @@ static void comparison_text(struct pen_text *t, const struct pen_samples *a,
 	pen__text_add(&summary, "Summary: ");
 	words(&summary, a, b, least);
 	pen__text_add(t, "\n");
-	wrapped_text(t, summary.p ? summary.p : "");
+	wrapped_text(t, summary.p ? summary.p : "",
+		     columns < LINE ? columns : LINE);
 	t->failed |= summary.failed;
 	pen__text_fini(&summary);
 }
 
 void pen__compare_text(const struct pen_samples *s, size_t n, double least,
-		       struct pen_text *t)
+		       size_t columns, struct pen_text *t)
 {
+	columns = columns ? columns : LINE;
 	for (size_t i = 0; i < n; i++)
 		samples_text(t, (char)('A' + i), &s[i]);
 	for (size_t b = 1; b < n; b++)
-		comparison_text(t, s, &s[b], (char)('A' + b), least);
+		comparison_text(t, s, &s[b], (char)('A' + b), least, columns);
 }
 
 /* ---- JSON ---- */

@@ -12,8 +12,9 @@ struct pen_change pen__compare(const struct pen_samples *a,
 			       const struct pen_samples *b,
 			       const struct pen_figure *, double least);
 
+/* columns: width of the terminal; 0: unknown */
 void pen__compare_text(const struct pen_samples *, size_t n, double least,
-		       struct pen_text *);
+		       size_t columns, struct pen_text *);
 void pen__compare_json(const struct pen_samples *, size_t n, double least,
 		       struct pen_text *);
 void pen__compare_html(const struct pen_samples *, size_t n, double least,

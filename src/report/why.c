@@ -85,7 +85,9 @@ void pen__run_why(struct pen_text *t, const struct pen_doc *d)
 				.s,
 			au < wanted ? floor(au * 10) / 10 : au);
 	if (n > 0 && au >= 0 && wanted > 0)
-		pen__text_add(t, " (target %.4g %%)", wanted);
+		pen__text_add(t, " (%s %.4g %%)",
+			      au < wanted ? "below the target of" : "target",
+			      wanted);
 	if (n > 0 && au >= 0)
 		pen__text_add(t, ". ");
 	pen__verdict_text(&why, t);

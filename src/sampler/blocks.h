@@ -49,9 +49,8 @@ struct pen_blocks {
 	{                                                                      \
 		.name = "mix", .type = PEN_OPT_BOOL,                           \
 		.off = offsetof(struct pen_blocks, mix), .dflt = "true",       \
-		.help = "false: only the chunks are shuffled, samples stay "   \
-			"in the "                                              \
-			"order they have in them"                              \
+		.help = "mix the samples of a block (false: shuffle chunks "   \
+			"only, and keep the order within them)"                \
 	}
 
 int pen__blocks_open(struct pen_sampler *, struct pen_err *);

@@ -78,7 +78,7 @@ static int fail_path(struct pen_err *err, int sys, const char *path)
 	else if (sys == EACCES || sys == EPERM)
 		pen__fail(err, P_NO_PERMISSION, path,
 			  "permission denied; check the permissions of the "
-			  "file and of the folders above it");
+			  "file and of the directories above it");
 	else
 		pen__fail_sys(err, sys, path, "cannot read it");
 	if (err)
@@ -347,7 +347,7 @@ static int one_file(struct walk *w, const char *path, bool maybe)
 		return maybe ? 0
 			     : pen__fail(w->err, P_UNSUPPORTED_FEATURE, path,
 					 "not a regular file; name files or "
-					 "folders");
+					 "directories");
 	if (!wanted(w, name))
 		return 0;
 	rc = pen__objects_add(w->set, dir, name, (uint64_t)sb.st_size,

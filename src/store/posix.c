@@ -165,7 +165,7 @@ static int make_parents(char *path, bool sync, struct pen_err *err)
 		if (sys && sys != EEXIST) {
 			rc = pen__file_code(sys);
 			pen__fail_sys(err, sys, path,
-				      "cannot create the folder");
+				      "cannot create the directory");
 			pen__err_code(err, rc);
 		}
 		*p = '/';
@@ -231,7 +231,7 @@ int pen__file_sink_open(struct pen_sink *s, const char *path,
 			rc = open_tmp(s, err);
 			if (rc == PEN_ENOTFOUND)
 				pen__fail(err, P_NOT_FOUND, k->path,
-					  "the folder was removed while the "
+					  "the directory was removed while the "
 					  "file was being created");
 		}
 	}
@@ -323,7 +323,7 @@ int pen__file_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 	if (sys)
 		rc = pen__fail_sys(err, sys, k->path,
 				   "written, but its name may be lost in a "
-				   "crash: cannot sync the folder");
+				   "crash: cannot sync the directory");
 	sink_fini(k);
 	return rc;
 }

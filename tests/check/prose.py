@@ -7,7 +7,10 @@ judge prose, but it can hold what was repaired once:
 - wordings that are not English, or that need a glossary, do not come back;
 - a message starts in lower case, ends without a full stop, and quotes a name;
 - the help of a setting starts in lower case, ends without a full stop, and is
-  short enough for a line or two.
+  short enough for a line or two;
+- the sentences in the help of a command are short;
+- messages and help call a directory a directory, not a folder;
+- a message names the object that it is about.
 """
 import os
 import re
@@ -19,6 +22,7 @@ PLACES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
           "docs", "include", "src", "python", "examples", "workloads",
           "scripts", "bench", "Makefile"]
 HELP_MOST = 110     # characters of a setting's help
+SENTENCE_MOST = 38  # words of a sentence in the help of a command
 
 # What was found in the tree, and what to write instead.
 WORDINGS = [(re.compile(r"\b(?:" + bad + r")", re.I), better) for bad, better in [
@@ -58,6 +62,10 @@ WORDINGS = [(re.compile(r"\b(?:" + bad + r")", re.I), better) for bad, better in
     (r"cannot be looked at\b", "cannot read the status of"),
     (r"put on disk\b", "write to disk, sync"),
     (r"at one's\b", "leave it out"),
+    (r"cannot be told from\b", "cannot be detected from"),
+    (r"something unknown\b", "name the thing"),
+    (r"a cell, %|a sample, %|a batch, %", "per cell, per sample, per batch"),
+    (r"on %[du] machines\b", "count with the right plural"),
 ]]
 
 # Functions that print or keep a message, and which argument its format is.
@@ -69,6 +77,7 @@ CAPITAL = re.compile(r"[A-Z][a-z]+ ")
 PROPER = ("Open MPI", "Cell Ranger", "Not enough ", "Only have ", "Python ",
           "Linux ", "Debian ", "Blosc ", "Pillow ", "PyTorch ", "Slurm ")
 EXAMPLE = re.compile(r"```.*?```|^    [^\n]*$", re.M | re.S)
+FOLDER = re.compile(r"(?<![=`_.'])\bfolders?\b(?!`)")
 UNQUOTED = re.compile(r"\b(?:unknown|no) (?:format|store|sampler|setting|key|"
                       r"column|field|command|flag|experiment|workload|option)"
                       r" %(?:\.\*|\.\d+)?s")
@@ -124,11 +133,15 @@ class Check:
             self.say(path, text, at, f"a message has no full stop: {words}")
         if UNQUOTED.search(words):
             self.say(path, text, at, f"quote the name: {words}")
+        if FOLDER.search(words):
+            self.say(path, text, at, f"say directory: {words}")
 
     def messages(self, path, text):
         for m in re.finditer(r"\b(%s)\s*\(" % "|".join(MESSAGES), text):
             args = arguments(text, m.end())
             n = MESSAGES[m.group(1)]
+            if n == 3 and len(args) > 3 and args[2].strip() == '""':
+                self.say(path, text, m.start(), "name the object in question")
             if n is None:
                 args, n = [a for a in args if '"' in a][-1:], 0
             if len(args) > n and re.fullmatch(r"(?s)\s*(?:%s\s*|PRI\w+\s*)+"
@@ -143,8 +156,17 @@ class Check:
                          f"help, at most {HELP_MOST}: {words}")
             if words.endswith(".") and not words.endswith("..."):
                 self.say(path, text, m.start(), f"no full stop: {words}")
+            if FOLDER.search(words):
+                self.say(path, text, m.start(), f"say directory: {words}")
             if CAPITAL.match(words) and not words.startswith(PROPER):
                 self.say(path, text, m.start(), f"lower case: {words}")
+
+    def abouts(self, path, text):
+        for m in re.finditer(r"\.about\s*=\s*((?:%s\s*)+)" % STRING, text):
+            for sentence in re.split(r"[.;:] ", joined(m.group(1))):
+                if len(sentence.split()) > SENTENCE_MOST:
+                    self.say(path, text, m.start(), f"a sentence of more than "
+                             f"{SENTENCE_MOST} words: {sentence}")
 
     def file(self, path):
         try:
@@ -157,6 +179,7 @@ class Check:
             self.wordings(path, text, prose_of_c(text))
             self.messages(path, text)
             self.helps(path, text)
+            self.abouts(path, text)
         elif path.endswith(".md"):
             # examples show what programs print
             self.wordings(path, text, EXAMPLE.sub(

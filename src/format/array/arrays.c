@@ -300,10 +300,11 @@ static int add_blob(struct binder *b, uint32_t object, unsigned *kind)
 				"or list the other arrays with fields=");
 		if (*kind == BLOB_ARRAY && b->nhere &&
 		    !in_first_folder(b, object))
-			return misfit(b, P_FILES_DISAGREE, object,
-				      "the array is not in the folder of the "
-				      "earlier arrays; all fields must be in "
-				      "one folder or in one TensorStore");
+			return misfit(
+				b, P_FILES_DISAGREE, object,
+				"the array is not in the directory of the "
+				"earlier arrays; all fields must be in "
+				"one directory or in one TensorStore");
 		rc = add_array(b, &a);
 	}
 	return rc;
@@ -338,7 +339,7 @@ static int add_all(struct binder *b)
 		p->stores |= kind == BLOB_STORE;
 		if (!rc && narrays && p->stores)
 			rc = misfit(b, P_FILES_DISAGREE, o,
-				    "arrays next to the folder of a "
+				    "arrays next to the directory of a "
 				    "TensorStore are not part of it; specify "
 				    "either the store or the arrays");
 	}
@@ -514,7 +515,8 @@ static const char *const markers[] = { PEN_TENSOR_STORE, NULL };
 
 const struct pen_format_ops pen__format_arrays = {
 	.name = "arrays",
-	.help = "NumPy arrays of one folder, one field each (x.npy, y.npy), or "
+	.help = "NumPy arrays of one directory, one field each (x.npy, y.npy), "
+		"or "
 		"a TensorStore",
 	.markers = markers,
 	.marks = pen__tensor_store_marks,

@@ -144,12 +144,13 @@ static int ambiguous(const struct files *f, struct pen_err *err)
 	char name[256];
 
 	f->ix->name_of(f->ix, 0, name, sizeof(name));
-	return pen__fail(err, P_AMBIGUOUS_DATA, name,
-			 "the %" PRIu64
-			 " arrays of this folder can be fields or samples; set "
-			 "format=arrays (an array is a field, a row is a "
-			 "sample) or format.samples=file",
-			 f->n);
+	return pen__fail(
+		err, P_AMBIGUOUS_DATA, name,
+		"the %" PRIu64
+		" arrays of this directory can be fields or samples; set "
+		"format=arrays (an array is a field, a row is a "
+		"sample) or format.samples=file",
+		f->n);
 }
 
 int pen__npy_together(const struct pen_index *ix, uint64_t nbad,

@@ -36,7 +36,10 @@ static void say_array(struct pen_describe *d, const char *name,
 		say(d, name, "%s%s, in one piece, not compressed", type, order);
 		return;
 	}
-	pen__chunked_text(a, filters, sizeof(filters));
+	if (a->filters.n)
+		pen__chunked_text(a, filters, sizeof(filters));
+	else
+		snprintf(filters, sizeof(filters), "not compressed");
 	if (a->layout == PEN_CHUNKED_GROUPED) {
 		say(d, name, "%s%s, %" PRIu64 " chunks of %" PRIu64 " rows, %s",
 		    type, order, a->nchunks, a->group_rows, filters);
@@ -90,8 +93,8 @@ static void say_matrix(struct pen_describe *d, const struct pen_cells_slot *t,
 	if (m->ntake != m->ncols && !m->nown)
 		say(d, "genes taken", "%" PRIu32, m->ntake);
 	if (m->sparse) {
-		say(d, "non-zeros", "%" PRIu64 ", %.1f a cell, %.2f %%", m->nnz,
-		    m->nrows ? (double)m->nnz / (double)m->nrows : 0.0,
+		say(d, "non-zeros", "%" PRIu64 ", %.1f per cell, %.2f %%",
+		    m->nnz, m->nrows ? (double)m->nnz / (double)m->nrows : 0.0,
 		    all > 0 ? 100 * (double)m->nnz / all : 0.0);
 		say(d, "longest row", "%" PRIu64, m->most);
 	}

@@ -509,7 +509,7 @@ static int take_index_codecs(const struct reading *r, uint32_t list)
 				r->err, P_UNSUPPORTED_FEATURE, r->where,
 				"the shard index is encoded as %.40s; only "
 				"little-endian bytes and crc32c are supported",
-				name ? name : "something unknown");
+				name ? name : "an unknown codec");
 	}
 	return 0;
 }
