@@ -1,7 +1,8 @@
 /*
  * The documents of the model, in a dictionary in the memory of all ranks: each
- * rank owns some. A rank fetches those of its slice of a batch, trains them, and
- * stores them again. A document that is not there has its first weights.
+ * rank owns some. A rank fetches those of its slice of a batch, trains them,
+ * and stores them again. A document that no rank has stored yet has its first
+ * weights.
  */
 #ifndef DOC2VEC_DOCS_H
 #define DOC2VEC_DOCS_H

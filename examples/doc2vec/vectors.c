@@ -47,7 +47,7 @@ static int close_file(FILE *f, const char *path, bool good, struct pen_err *err)
 	return rc;
 }
 
-/* Writes rows of which `stride` floats are apart. */
+/* Writes rows that start `stride` floats apart. */
 static int write_npy(const struct vectors *v, int file, const float *at,
 		     uint32_t stride, struct pen_err *err)
 {
