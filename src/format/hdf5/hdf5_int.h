@@ -129,6 +129,9 @@ struct pen_h5_walk {
 					 index */
 	uint64_t span[PEN_MAX_DIMS];  /* cells along each axis of the index */
 	uint64_t ncells; /* of the index; may exceed those of the data */
+	/* version 1 B-trees: the chunk before, if there is any */
+	uint64_t last[PEN_MAX_DIMS];
+	bool any;
 	struct pen_err *err;
 };
 /* Adds a chunk by its grid coordinates; chunks outside the data are skipped. */
