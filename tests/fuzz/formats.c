@@ -94,11 +94,21 @@ static void add(const struct fuzz_part *f, const struct pen_format_ops *ops)
 	}
 }
 
-/* Adds key=value if the format knows the key. */
+/* Adds key=value if the format knows both: formats use a word for different
+ * things. */
 static void option(const struct pen_format_ops *ops, struct pen_opts_kv *kv,
 		   size_t *n, const char *key, const char *value)
 {
-	if (pen__opt_find(ops->opts, key))
+	const struct pen_opt *o = pen__opt_find(ops->opts, key);
+	bool ok = o && o->type != PEN_OPT_ENUM;
+
+	if (o && (o->type == PEN_OPT_SIZE || o->type == PEN_OPT_COUNT))
+		ok = value[0] >= '0' && value[0] <= '9';
+	if (o && o->type == PEN_OPT_BOOL)
+		ok = strcmp(value, "true") == 0 || strcmp(value, "false") == 0;
+	for (size_t i = 0; o && o->type == PEN_OPT_ENUM && o->choices[i]; i++)
+		ok |= strcmp(o->choices[i], value) == 0;
+	if (ok)
 		kv[(*n)++] = (struct pen_opts_kv){ key, value };
 }
 
@@ -109,7 +119,12 @@ static size_t options(const struct pen_format_ops *ops, unsigned pick,
 					       "last" };
 	size_t n = 0;
 
-	option(ops, kv, &n, "samples", samples[pick % 4]);
+	/* zarr: as plain arrays, or as cells */
+	const bool cells = pen__opt_find(ops->opts, "matrix"),
+		   plain = pick & 32;
+
+	if (!cells || plain)
+		option(ops, kv, &n, "samples", samples[pick % 4]);
 	option(ops, kv, &n, "crc", pick & 8 ? "false" : "true");
 	option(ops, kv, &n, "trailing", pick & 8 ? "ignore" : "error");
 	option(ops, kv, &n, "shape", pick & 1 ? "2x3" : "5");
@@ -122,9 +137,14 @@ static size_t options(const struct pen_format_ops *ops, unsigned pick,
 	option(ops, kv, &n, "color", pick & 2 ? "rgb" : "auto");
 	option(ops, kv, &n, "max_pixels", "1M");
 	option(ops, kv, &n, "header", pick & 4 ? "no" : "auto");
-	option(ops, kv, &n, "output", pick & 1 ? "csr" : "dense");
-	option(ops, kv, &n, "obs", pick & 8 ? "kind" : "");
-	option(ops, kv, &n, "matrix", pick & 16 ? "." : "X");
+	if (!plain) {
+		option(ops, kv, &n, "output", pick & 1 ? "csr" : "dense");
+		option(ops, kv, &n, "obs",
+		       pick & 64  ? "*"
+		       : pick & 8 ? "kind"
+				  : "");
+		option(ops, kv, &n, "matrix", pick & 16 ? "." : "X");
+	}
 	if (pen__opt_find(ops->opts, "tokens"))
 		option(ops, kv, &n, "fields", pick & 8 ? "all" : "");
 	option(ops, kv, &n, "window", pick & 1 && !nsides ? "3" : "0");

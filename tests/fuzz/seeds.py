@@ -90,23 +90,23 @@ def arrays(golden):
 
 def containers():
     """HDF5 and single cells."""
-    for p in files_of(made('make_hdf5.py'), '.h5', '.h5ad', most=9000):
+    for p in files_of(made('make_hdf5.py'), '.h5', '.h5ad', most=20000):
         b = p.read_bytes()
-        vary('format_hdf5', b, 9001, PICKS[:4])
+        vary('format_hdf5', b, 20001, PICKS[:4])
     for p in files_of(made('make_h5ad.py'), '.h5ad', most=16000):
         b = p.read_bytes()
-        vary('format_h5ad', b, 16001, [0, 9])
+        vary('format_h5ad', b, 16001, [0, 9, 64])
         vary('format_anndata', b, 13001, [0])
     zarr = made('make_zarr.py')
     for p in files_of(zarr, '.zip', most=6000):
-        vary('format_zarr', p.read_bytes(), 6001, [0, 9])
+        vary('format_zarr', p.read_bytes(), 6001, [0, 9, 32, 65])
         add('zip', p.read_bytes())
     for p in sorted(zarr.iterdir()):
         if not p.is_dir() or p.suffix != '.zarr':
             continue
         b = parts((os.path.relpath(f, p), f.read_bytes())
                   for f in sorted(p.rglob('*')) if f.is_file())
-        vary('format_zarr', b, 5000, [FILES | x for x in (0, 9, 16, 25)])
+        vary('format_zarr', b, 5000, [FILES | x for x in (0, 9, 16, 25, 32, 33, 64)])
         vary('format_anndata', b, 3000, [FILES])
 
 
@@ -170,6 +170,22 @@ def sequences():
             b = of.read_bytes()
             vary(p.suffix[1:], struct.pack('<H', len(b)) + b + p.read_bytes(),
                  picks=PICKS[:4])
+    for f, text in (('lines', b'ACGT\t1\nAC\t2.5\nGGTT\t3\n'),
+                    ('fasta', b'>a x\nACGTAC\nGT\n>b\nAC\n'),
+                    ('fastq', b'@a\nACGT\n+\nIIII\n@b\nAC\n+\nII\n')):
+        one, two = (subprocess.run(['bgzip', '-c'], input=t, check=True,
+                                   stdout=subprocess.PIPE).stdout
+                    for t in (text[:9], text[9:]))
+        blocks = one[:-28] + two  # an empty block ends each
+        for b in (gzip.compress(text), gzip.compress(text[:9]) +
+                  gzip.compress(text[9:]), blocks, one + two, blocks[:-28]):
+            vary('format_' + f, b)
+        gzi = struct.pack('<QQQ', 1, len(one) - 28, 9)
+        fai = b'a\t8\t5\t6\t7\nb\t2\t19\t2\t3\n'
+        if f == 'fasta':
+            for side, data in ('gzi', gzi), ('gzi', bytes(8)), ('fai', fai):
+                vary(side, struct.pack('<H', len(blocks)) + blocks + data)
+                vary(side, struct.pack('<H', len(text)) + text + data)
     fa = b'>a x\nACGTAC\nGT\n>b\nAC\n'
     for bed in (b'a\t0\t4\nb\t0\t2\n', b'# c\na\t1\t3\tn\t0.5\t-\n'
                 b'b\t0\t2\tm\t7\t+\n', b'track\na 0 1\n'):
@@ -325,7 +341,7 @@ def packed(build):
         subprocess.run([cli, 'convert', '%d.h5ad' % i, '%d.pen' % i],
                        cwd=tmp, check=True, stdout=subprocess.DEVNULL)
     for p in files_of(tmp, '.pen', most=12000):
-        vary('format_packed', p.read_bytes(), 12001, [0, 1, 9])
+        vary('format_packed', p.read_bytes(), 12001, [0, 1, 9, 65])
 
 
 def cellpack():
