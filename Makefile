@@ -3,6 +3,8 @@ export JOBS ?= 2
 PREFIX ?= /usr/local
 WORK ?=
 BENCH_ARGS ?=
+HARNESS ?=
+TIME ?= 60
 
 # Twice as many as cores: tests mostly wait, for disks and for processes.
 CTEST = ctest --output-on-failure --no-tests=error \
@@ -10,8 +12,8 @@ CTEST = ctest --output-on-failure --no-tests=error \
 
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
-.PHONY: all setup build demo test check mutants abi format bench python docs \
-	dist deb install clean
+.PHONY: all setup build demo test check fuzz fuzz-coverage mutants abi format \
+	bench python docs dist deb install clean
 
 all: build
 
@@ -60,6 +62,17 @@ abi:
 format:
 	@find include src python examples tests bench -name '*.[ch]' -type f 2>/dev/null | \
 		xargs clang-format -i
+
+# make fuzz [HARNESS=format_hdf5] [TIME=60]: fuzzes all parsers, or one, for this
+# many seconds each; continues where the last run ended (build/corpus).
+fuzz:
+	@scripts/setup test fuzz
+	@scripts/fuzz run --time $(TIME) $(HARNESS)
+
+# The share of each parser's lines that the corpus in the tree reaches.
+fuzz-coverage:
+	@scripts/setup test
+	@scripts/fuzz coverage $(HARNESS)
 
 # make bench WORK=rows_1k_b256; without WORK it runs all. BENCH_ARGS=--against
 # compares with the stored figures and fails when one is worse;

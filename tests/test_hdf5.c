@@ -5,6 +5,7 @@
  */
 #include "base/rng.h"
 #include "codec/codec.h"
+#include "codec/lookup3.h"
 #include "codec/lzf.h"
 #include "codec/byte_shuffle.h"
 #include "engine.h"
@@ -513,7 +514,7 @@ static void mutate_summed(const char *file, const char *sign, size_t len_at,
 		for (unsigned k = 0; k < 1 + i % 3; k++)
 			copy[at + 4 + pen__rng_below(&r, len - 8)] =
 				(uint8_t)(i & 1 ? 0xff : pen__rng_u64(&r));
-		sum = pen__h5_sum(copy + at, len - 4);
+		sum = pen__lookup3(copy + at, len - 4);
 		memcpy(copy + at + len - 4, &sum, 4);
 		try_bytes((struct pen_span){ copy, n }, "file");
 		walk((struct pen_span){ copy, n }, false, NULL);

@@ -18,7 +18,12 @@
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t bits __attribute__((vector_size(4 * LANES), aligned(4)));
 
+/* Functions that clang clones cannot be called from other files. */
+#ifdef __clang__
+#define FAST
+#else
 #define FAST __attribute__((target_clones("avx2", "default")))
+#endif
 #define INLINE static inline __attribute__((always_inline))
 
 static uint64_t mix(uint64_t z)

@@ -19,7 +19,10 @@ static int blosc_unpack(struct pen_scratch *s, const void *in, size_t n,
 	*got = size;
 	if (!size)
 		return 0;
+	/* libblosc refuses blocks that do not fit into the output */
 	blosc_cbuffer_sizes(in, &whole, &stored, &block);
+	if (block > cap)
+		return PEN_EDATA;
 	if (!pen__can_alloc(3 * block + 65536))
 		return PEN_ENOMEM;
 	return blosc_decompress_ctx(in, out, cap, 1) == (int)size ? 0

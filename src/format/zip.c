@@ -20,6 +20,8 @@
 #define LOCAL_LOOK 256u /* large enough for nearly every local header */
 #define LONGEST_COMMENT 65535u
 #define FIRST_TAIL 1024u
+#define ENCRYPTED 0x41u /* flags: in the usual way, or "strongly" */
+#define PATCH 0x20u
 #define LARGEST_DIR ((uint64_t)64 << 20)
 
 static int damaged(const struct pen_peek *pk, struct pen_err *err,
@@ -413,10 +415,14 @@ static const char *method_name(unsigned method)
 int pen__zip_usable(const struct pen_zip_member *m, const char *where,
 		    struct pen_err *err)
 {
-	if (m->flags & 1)
+	if (m->flags & ENCRYPTED)
 		return pen__fail(
 			err, P_UNSUPPORTED_FEATURE, where,
 			"the member is encrypted, which is not supported");
+	if (m->flags & PATCH)
+		return pen__fail(err, P_UNSUPPORTED_FEATURE, where,
+				 "the member is a patch of another file, which "
+				 "is not supported");
 	if (m->method != PEN_ZIP_STORED && m->method != PEN_ZIP_DEFLATED)
 		return pen__fail(
 			err, P_UNSUPPORTED_FEATURE, where,

@@ -2,8 +2,6 @@
 """Test files of a format, written by other implementations of it.
 
     make_formats.py FORMAT DIRECTORY
-    make_formats.py --seeds DIRECTORY            for the fuzzer of formats
-    make_formats.py --decode-seeds DIRECTORY     for the fuzzer of decoders
 
 manifest: case, tab, settings (a path and options); CASE.want describes the
 contents: name, type, shape and bytes per sample and field. refused: settings,
@@ -823,55 +821,9 @@ MAKE = {name[5:]: f for name, f in list(globals().items())
         if name.startswith('make_')}
 
 
-def seeds(to):
-    """All small files, good and bad."""
-    import tempfile
-    from make_golden import put_seeds
-    global out
-    files = []
-    for name, make in MAKE.items():
-        if name == 'decode':
-            continue
-        with tempfile.TemporaryDirectory() as out:
-            make()
-            for where, _, names in os.walk(out):
-                for n in names:
-                    path = os.path.join(where, n)
-                    if os.path.getsize(path) < 2000 and \
-                            not n.endswith(('.want', '.idx')):
-                        with open(path, 'rb') as f:
-                            files.append((name, f.read()))
-    put_seeds(to, files)
-
-
-def decode_seeds(to):
-    """Values preceded by the number of their decoder."""
-    import re
-    import tempfile
-    global out
-    here = os.path.dirname(os.path.abspath(__file__))
-    with open(here + '/../../src/decode/CMakeLists.txt',
-              encoding='utf-8') as f:
-        names = re.findall(r'^pen_decoder\((\w+)', f.read(), re.M)
-    with tempfile.TemporaryDirectory() as out:
-        make_decode()
-    for i, (name, data) in enumerate(values):
-        if name in names:
-            with open(os.path.join(to, 'seed-%d' % i), 'wb') as f:
-                f.write(bytes([names.index(name)]) + data)
-
-
 def main():
     global out
     out = sys.argv[2]
-    if sys.argv[1] == '--decode-seeds':
-        os.makedirs(out, exist_ok=True)
-        decode_seeds(out)
-        return
-    if sys.argv[1] == '--seeds':
-        os.makedirs(out, exist_ok=True)
-        seeds(out)
-        return
     os.makedirs(out, exist_ok=True)
     MAKE[sys.argv[1]]()
     for name, lines in [('manifest', manifest), ('refused', refused)]:

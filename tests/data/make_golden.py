@@ -5,13 +5,9 @@ make_golden.py DIR          files, their values as raw dumps, and two lists:
     manifest  file samples nobjects nsamples field dtype raw ndim dims...
     refused   file format text-that-the-message-contains
 A dump contains all samples in order: little-endian, C order.
-
-make_golden.py --seeds DIR  small files for the fuzzer, whose first byte
-selects format and options.
 """
 import io
 import os
-import re
 import sys
 import zipfile
 
@@ -319,58 +315,7 @@ def make_refused(out):
         refuse(out, 'bad-%s.npz' % key, data, text)
 
 
-def registry():
-    """The formats in the order of the fuzzer."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    top = here + '/../../src/format/'
-    with open(top + 'CMakeLists.txt') as f:
-        own = f.read()
-    rooms = re.search(r'foreach\(room (.*?)\)', own).group(1).split()
-    lists = [open(top + r + '/CMakeLists.txt').read() for r in rooms] + [own]
-    return re.findall(r'^pen_format\((\w+)', '\n'.join(lists), re.M)
-
-
-def put_seeds(out, files):
-    """Each with some of the options that the first byte selects."""
-    names = registry()
-    n = len(os.listdir(out))
-    for name, data in files:
-        for variant in range(min(8, 256 // len(names))):
-            with open(os.path.join(out, 'seed-%d' % n), 'wb') as f:
-                f.write(bytes([names.index(name) + len(names) * variant]) +
-                        data)
-            n += 1
-
-
-def seeds(out):
-    files = []
-    for order in range(4):
-        files.append((0, saved(array('int16', (3, 4), order & 1, order & 2))))
-    files.append((0, saved(array('float64', ()))))
-    files.append((0, saved(array('complex64', (2, 3, 2), True, True))))
-    files.append((0, header("{'shape': (2L,), 'descr': '|u1', "
-                            "'fortran_order': True}", 2) + b'ab'))
-    small = {'x': array('float32', (3, 2, 4)), 'y': array('int16', (4,)),
-             'f': array('uint8', (4, 3, 4), False, True)}
-    for how in ['stored', 'deflated', 'stream']:
-        npz(out, 'tmp', small, how)
-        with open(os.path.join(out, 'tmp'), 'rb') as f:
-            files.append((1, f.read()))
-    zipfile.ZIP64_LIMIT = zipfile.ZIP_FILECOUNT_LIMIT = 1
-    npz(out, 'tmp', {'x': small['y']})
-    with open(os.path.join(out, 'tmp'), 'rb') as f:
-        files.append((1, f.read()))
-    os.unlink(os.path.join(out, 'tmp'))
-    files.append((2, rng.bytes(64)))
-    put_seeds(out, [(('npy', 'npz', 'raw')[which], data)
-                    for which, data in files])
-
-
 def main():
-    if len(sys.argv) == 3 and sys.argv[1] == '--seeds':
-        os.makedirs(sys.argv[2], exist_ok=True)
-        seeds(sys.argv[2])
-        return
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
     make_npy(out)

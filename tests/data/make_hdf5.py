@@ -7,9 +7,6 @@ make_hdf5.py DIR [ARCHIVE]  files, their values as raw dumps, and lists:
     tree      file: the groups and attributes found by a walk
 A dump contains all samples in order: little-endian, C order. ARCHIVE: a
 directory with h5ad files of other anndata versions, also walked.
-
-make_hdf5.py --seeds DIR N  small files for the fuzzer, whose first byte
-selects format (number N of the registry) and options.
 """
 import ctypes
 import glob
@@ -585,41 +582,7 @@ def small_files(out):
                 f.add('x', a, **kw)
 
 
-def seeds(out, number):
-    tmp = os.path.join(out, 'tmp')
-    os.makedirs(tmp, exist_ok=True)
-    small_files(tmp)
-    for libver in ('earliest', 'latest'):
-        holes(tmp, libver)
-        early(tmp, libver)
-        compact(tmp, libver)
-    shapes(tmp)
-    plugins(tmp)
-    sums_beneath(tmp)
-    extended(tmp)
-    user_blocks(tmp)
-    trees(tmp, 'latest')
-    trees(tmp, 'earliest')
-    nformats = int(sys.argv[4])
-    n = 0
-    for name in sorted(os.listdir(tmp)):
-        path = os.path.join(tmp, name)
-        if name.endswith('.h5') and os.path.getsize(path) < 60000:
-            with open(path, 'rb') as f:
-                data = f.read()
-            for variant in range(2):
-                with open(os.path.join(out, 'h5-%d' % n), 'wb') as f:
-                    f.write(bytes([number + nformats * variant]) + data)
-                n += 1
-        os.unlink(path)
-    os.rmdir(tmp)
-
-
 def main():
-    if sys.argv[1] == '--seeds':
-        os.makedirs(sys.argv[2], exist_ok=True)
-        seeds(sys.argv[2], int(sys.argv[3]))
-        return
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
     for libver in LIBVERS:

@@ -3,7 +3,6 @@
 plain Python.
 
     make_sequences.py lines|fasta|fastq DIRECTORY
-    make_sequences.py --seeds DIRECTORY        for the fuzzer
 
 The lists are those of make_formats.py.
 """
@@ -725,11 +724,6 @@ MAKE = {'lines': make_lines, 'fasta': make_fasta, 'fastq': make_fastq}
 def main():
     mf.out = sys.argv[2]
     os.makedirs(mf.out, exist_ok=True)
-    if sys.argv[1] == '--seeds':
-        mf.MAKE.clear()
-        mf.MAKE.update(MAKE)
-        mf.seeds(mf.out)
-        return
     MAKE[sys.argv[1]]()
     for name, lines in [('manifest', mf.manifest), ('refused', mf.refused),
                         ('warned', mf.warned)]:

@@ -2,7 +2,6 @@
 """AnnData in zarr for the tests, and what is in it.
 
     make_zarr.py DIRECTORY [ARCHIVE]
-    make_zarr.py --seeds DIRECTORY        for the fuzzer
 
 Version 2 is written by anndata and by zarr in every variant they have. Version
 3 is written here, by hand from its specification, with numpy and numcodecs,
@@ -1205,40 +1204,7 @@ def make_archive(folder):
             case('old-raw-' + f, f, rows(a.raw.X), 'matrix=raw')
 
 
-def seeds(to):
-    """Small stores as input for fuzz_zarr."""
-    import tempfile
-    os.makedirs(to, exist_ok=True)
-    with tempfile.TemporaryDirectory() as mf.out:
-        make_tiny()
-        m = counts(5, 4)
-        v3_array('alone.zarr', m, (2, 2), CODECS['gzip'], shard=(4, 4))
-        a = np.arange(30, dtype='>i2').reshape(5, 3, 2)
-        zarr.save_array(path('plain.zarr'), a, chunks=(2, 2, 2), order='F')
-        g = zarr.open_group(path('group.zarr'), 'w')
-        g.array('x', a, chunks=(2, 3, 1), compressor=numcodecs.Zlib())
-        g.array('deep/y', np.arange(5), chunks=2, compressor=None)
-        v3_array('shards.zarr', a, (1, 3, 1), CODECS['zstd'], shard=(4, 3, 2))
-        for f in os.listdir(mf.out):
-            if not f.endswith('.zarr'):
-                continue
-            b = b''
-            for d, _, files in sorted(os.walk(path(f))):
-                for x in sorted(files):
-                    p = os.path.join(d, x)
-                    name = os.path.relpath(p, path(f)).encode()
-                    data = open(p, 'rb').read()
-                    b += struct.pack('<BH', len(name), len(data))
-                    b += name + data
-            for pick in range(12):
-                with open('%s/%s-%d' % (to, f, pick), 'wb') as o:
-                    o.write(bytes([pick]) + b)
-
-
 def main():
-    if sys.argv[1] == '--seeds':
-        seeds(sys.argv[2])
-        return
     mf.out = sys.argv[1]
     os.makedirs(mf.out)
     make_anndata()

@@ -70,8 +70,24 @@ static bool take_place(const struct pen_h5_walk *w, struct pen_bytes *b,
 		ok &= at[i] % w->d->chunk[i] == 0;
 		at[i] /= w->d->chunk[i];
 	}
-	pen__take_u64(b); /* within the element */
-	return ok;
+	/* the last offset is within the element */
+	return ok && pen__take_u64(b) == 0;
+}
+
+/* Chunks are in order; a damaged place would leave a hole without an error. */
+static bool follows(struct pen_h5_walk *w, const uint64_t *at)
+{
+	const uint32_t n = w->d->space.ndim;
+	const bool first = !w->any;
+	uint32_t i = 0;
+
+	while (!first && i < n && at[i] == w->last[i])
+		i++;
+	if (!first && (i == n || at[i] < w->last[i]))
+		return false;
+	w->any = true;
+	memcpy(w->last, at, n * sizeof(*at));
+	return true;
 }
 
 static int tree_leaf(struct pen_h5_walk *w, struct pen_bytes *b)
@@ -81,6 +97,8 @@ static int tree_leaf(struct pen_h5_walk *w, struct pen_bytes *b)
 
 	if (!take_place(w, b, at))
 		return bad(w, "a chunk is not aligned to the chunk grid");
+	if (!follows(w, at))
+		return bad(w, "the chunks in the B-tree are not in order");
 	return pen__h5_chunk_add(w, at, pen__h5_addr(w->h, b), size, mask);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/quote.h"
+#include "codec/lookup3.h"
 
 #define BUDGET_TIMES 8u
 #define BUDGET_LEAST ((uint64_t)32 << 20)
@@ -47,53 +48,6 @@ int pen__h5_cannot(const struct pen_h5 *h, struct pen_err *err,
 int pen__h5_nomem(const struct pen_h5 *h, struct pen_err *err, size_t n)
 {
 	return pen__fail_nomem(err, h->pk->name, n);
-}
-
-static uint32_t rot(uint32_t x, unsigned k)
-{
-	return x << k | x >> (32 - k);
-}
-
-static void mix(uint32_t *a, uint32_t *b, uint32_t *c)
-{
-	*a -= *c, *a ^= rot(*c, 4), *c += *b;
-	*b -= *a, *b ^= rot(*a, 6), *a += *c;
-	*c -= *b, *c ^= rot(*b, 8), *b += *a;
-	*a -= *c, *a ^= rot(*c, 16), *c += *b;
-	*b -= *a, *b ^= rot(*a, 19), *a += *c;
-	*c -= *b, *c ^= rot(*b, 4), *b += *a;
-}
-
-/* Bob Jenkins' lookup3, hashlittle() with an initial value of 0. */
-uint32_t pen__h5_sum(const void *data, size_t n)
-{
-	uint32_t a = 0xdeadbeef + (uint32_t)n, b = a, c = a, w[3];
-	const uint8_t *p = data;
-
-	for (; n > 12; n -= 12, p += 12) {
-		struct pen_bytes in = pen__bytes(p, 12);
-
-		a += pen__take_u32(&in);
-		b += pen__take_u32(&in);
-		c += pen__take_u32(&in);
-		mix(&a, &b, &c);
-	}
-	if (!n)
-		return c;
-	memset(w, 0, sizeof(w));
-	for (size_t i = 0; i < n; i++)
-		w[i / 4] |= (uint32_t)p[i] << (8 * (i % 4));
-	a += w[0];
-	b += w[1];
-	c += w[2];
-	c ^= b, c -= rot(b, 14);
-	a ^= c, a -= rot(c, 11);
-	b ^= a, b -= rot(a, 25);
-	c ^= b, c -= rot(b, 16);
-	a ^= c, a -= rot(c, 4);
-	b ^= a, b -= rot(a, 14);
-	c ^= b, c -= rot(b, 24);
-	return c;
 }
 
 unsigned pen__h5_log2(uint64_t v)
@@ -194,7 +148,7 @@ int pen__h5_load_as(struct pen_h5 *h, struct pen_h5_part part,
 			       part.sign, part.addr, pen__quoted(out->p, ns).s);
 	} else if (part.sum) {
 		end = pen__bytes(out->p + out->n - 4, 4);
-		if (pen__h5_sum(out->p, out->n - 4) != pen__take_u32(&end))
+		if (pen__lookup3(out->p, out->n - 4) != pen__take_u32(&end))
 			rc = pen__h5_wrong_sum(
 				h, err, *part.sign ? part.sign : "a header");
 	}
@@ -274,7 +228,7 @@ static int new_superblock(struct pen_h5 *h, struct pen_bytes *b,
 	h->extension = pen__h5_addr(h, b);
 	pen__h5_addr(h, b); /* end of file */
 	h->root = pen__h5_addr(h, b);
-	sum = pen__h5_sum(start, (size_t)(b->p - start));
+	sum = pen__lookup3(start, (size_t)(b->p - start));
 	if (pen__take_u32(b) != sum || b->bad)
 		return pen__h5_wrong_sum(h, err, "the superblock");
 	return 0;

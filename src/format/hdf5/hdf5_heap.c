@@ -7,6 +7,8 @@
  */
 #include "format/hdf5/hdf5_int.h"
 
+#include "codec/lookup3.h"
+
 #define SUMMED 0x02 /* direct blocks have a checksum */
 #define DEEPEST 16
 
@@ -47,7 +49,7 @@ int pen__h5_heap_open(struct pen_h5 *h, uint64_t addr, struct pen_h5_heap *hp,
 	if (filtered)
 		rc = pen__h5_cannot(h, err,
 				    "filtered fractal heaps are not supported");
-	else if (b.bad || pen__h5_sum(buf.p, buf.n - 4) != pen__take_u32(&b))
+	else if (b.bad || pen__lookup3(buf.p, buf.n - 4) != pen__take_u32(&b))
 		rc = pen__h5_wrong_sum(h, err, "a heap");
 	pen__buf_fini(&buf);
 	if (rc < 0)
@@ -106,7 +108,7 @@ static int keep_block(struct pen_h5 *h, struct pen_h5_heap *hp, uint64_t addr,
 		sum = pen__take_u32(&b);
 		if (!b.bad) /* it was computed with zeros in its place */
 			memset(hp->block.p + sum_at, 0, 4);
-		if (!b.bad && pen__h5_sum(hp->block.p, hp->block.n) != sum)
+		if (!b.bad && pen__lookup3(hp->block.p, hp->block.n) != sum)
 			b.bad = true;
 	}
 	if (!b.bad)

@@ -64,7 +64,6 @@ struct pen_h5_part {
 /* Loads one; the cursor covers the bytes between the two. */
 int pen__h5_load_as(struct pen_h5 *, struct pen_h5_part, struct pen_buf *,
 		    struct pen_bytes *, struct pen_err *);
-uint32_t pen__h5_sum(const void *p, size_t n);
 
 /* The next address (in the object, or PEN_H5_NOWHERE) or length. */
 uint64_t pen__h5_addr(const struct pen_h5 *, struct pen_bytes *);
@@ -130,6 +129,9 @@ struct pen_h5_walk {
 					 index */
 	uint64_t span[PEN_MAX_DIMS];  /* cells along each axis of the index */
 	uint64_t ncells; /* of the index; may exceed those of the data */
+	/* version 1 B-trees: the chunk before, if there is any */
+	uint64_t last[PEN_MAX_DIMS];
+	bool any;
 	struct pen_err *err;
 };
 /* Adds a chunk by its grid coordinates; chunks outside the data are skipped. */

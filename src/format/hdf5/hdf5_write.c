@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "codec/lookup3.h"
 #include "codec/lzf.h"
 #include "format/hdf5/hdf5_fields.h"
 #include "format/hdf5/hdf5_int.h"
@@ -300,7 +301,7 @@ static void sum_superblock(uint8_t *p, size_t n)
 
 	if (n < SUPERBLOCK + 4 || p[8] < 2)
 		return;
-	sum = pen__h5_sum(p, SUPERBLOCK);
+	sum = pen__lookup3(p, SUPERBLOCK);
 	for (unsigned i = 0; i < 4; i++)
 		p[SUPERBLOCK + i] = (uint8_t)(sum >> (8 * i));
 }

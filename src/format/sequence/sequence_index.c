@@ -548,6 +548,35 @@ static bool take_head(struct pen_bytes *b, struct pen_seq_part *t,
 	return !b->bad;
 }
 
+/* Whether a column has n entries, or computes them. */
+static bool has(const struct pen_seq_part *t, enum pen_seq_column c, uint64_t n)
+{
+	return !t->col[c].width || t->col[c].n == n;
+}
+
+/* What is used as an index leads nowhere else, whoever wrote the blob. */
+static bool columns_fit(const struct pen_seq_part *t)
+{
+	const struct pen_column *odd = &t->col[PEN_SEQ_ODD_FIRST];
+	bool ok = has(t, PEN_SEQ_WINDOWS, t->nrecords + 1) &&
+		  has(t, PEN_SEQ_NAMES, t->nrecords + 1) &&
+		  has(t, PEN_SEQ_RECORD, t->nsamples) &&
+		  has(t, PEN_SEQ_INTERVAL, t->nsamples) &&
+		  odd->n == t->col[PEN_SEQ_ODD].n + (odd->n > 0) &&
+		  t->col[PEN_SEQ_RAW].n == t->col[PEN_SEQ_BLOCK].n;
+
+	for (unsigned c = PEN_SEQ_HEAD; c <= PEN_SEQ_LABEL; c++)
+		ok &= has(t, c, t->nrecords);
+	for (uint64_t i = 0; ok && i < odd->n; i++)
+		ok = pen__column_at(odd, i) <= t->col[PEN_SEQ_MARK].n;
+	for (uint64_t r = 0; ok && r < t->nrecords; r++)
+		ok = pen__column_at(&t->col[PEN_SEQ_LAYOUT], r) <=
+			     PEN_SEQ_IRREGULAR &&
+		     pen__column_at(&t->col[PEN_SEQ_QLAYOUT], r) <=
+			     PEN_SEQ_IRREGULAR;
+	return ok;
+}
+
 bool pen__seq_part_take(struct pen_span blob, struct pen_seq_part *t,
 			uint64_t *hash)
 {
@@ -562,7 +591,7 @@ bool pen__seq_part_take(struct pen_span blob, struct pen_seq_part *t,
 	t->names.p = pen__take(&b, t->names.n);
 	return !b.bad &&
 	       t->col[PEN_SEQ_START].n == t->nrecords + (t->nrecords > 0) &&
-	       t->col[PEN_SEQ_LETTERS].n == t->nrecords;
+	       t->col[PEN_SEQ_LETTERS].n == t->nrecords && columns_fit(t);
 }
 
 static int scan_text(struct pen_seq_scan *s)
