@@ -183,7 +183,7 @@ static void compare(const char *path)
 
 	if (!pen__samples_read(&s[0], path, &err)) {
 		s[1] = s[0];
-		pen__compare_text(s, 2, 0, &t);
+		pen__compare_text(s, 2, 0, 80, &t);
 		pen__compare_json(s, 2, 0, &t);
 		pen__compare_html(s, 2, 0, &t);
 		pen__text_fini(&t);
