@@ -60,8 +60,7 @@ static void combinations(struct pen_comm *c)
 		big[i] = ((int64_t)1 << 40) * i + r;
 	CHECK_EQ(pen_ranks_reduce(&ranks, big, MANY, PEN_I64, PEN_SUM, &e), 0);
 	for (int i = 0; i < MANY; i++)
-		wrong += big[i] !=
-			 n * ((int64_t)1 << 40) * i + n * (n - 1) / 2;
+		wrong += big[i] != n * ((int64_t)1 << 40) * i + n * (n - 1) / 2;
 	CHECK_EQ(wrong, 0);
 	CHECK_EQ(pen_ranks_reduce(&ranks, bits, 2, PEN_U64, PEN_OR, &e), 0);
 	CHECK(bits[0] == ((uint64_t)1 << n) - 1 && bits[1] == 1);

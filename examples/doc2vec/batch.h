@@ -1,4 +1,4 @@
-/* Batches of the loader as sequences of the model, and the check of an epoch. */
+/* Batches of the loader as sequences of the model; the check of an epoch. */
 #ifndef DOC2VEC_BATCH_H
 #define DOC2VEC_BATCH_H
 

@@ -46,8 +46,7 @@ static int read_lines(struct classes *c, FILE *f, const char *path,
 	if (i != c->n)
 		return fail_at(err, PEN_EINVAL, path,
 			       "has %llu labels for %llu sequences",
-			       (unsigned long long)i,
-			       (unsigned long long)c->n);
+			       (unsigned long long)i, (unsigned long long)c->n);
 	if (n[0] < FOLDS || n[1] < FOLDS)
 		return fail_at(err, PEN_EINVAL, path,
 			       "must have at least %d sequences of each of two "
@@ -195,9 +194,8 @@ static void scale(double *x, const float *v, uint64_t n, uint32_t dim)
 			square += off * off / (double)n;
 		}
 		for (uint64_t i = 0; i < n; i++)
-			x[i * (dim + 1) + d] =
-				((double)v[i * dim + d] - mean) /
-				(square > 0 ? sqrt(square) : 1);
+			x[i * (dim + 1) + d] = ((double)v[i * dim + d] - mean) /
+					       (square > 0 ? sqrt(square) : 1);
 	}
 	for (uint64_t i = 0; i < n; i++)
 		x[i * (dim + 1) + dim] = 1;

@@ -11,7 +11,6 @@ void crew_free(struct crew *); /* NULL ok */
 unsigned crew_size(const struct crew *);
 /* Calls fn on every thread, numbered from 0, the caller; returns when all are
  * done. */
-void crew_run(struct crew *, void (*fn)(void *arg, unsigned thread),
-	      void *arg);
+void crew_run(struct crew *, void (*fn)(void *arg, unsigned thread), void *arg);
 
 #endif

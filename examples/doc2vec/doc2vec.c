@@ -1,7 +1,7 @@
 /*
- * A run: the loader delivers each rank its slice of a batch, and all ranks train
- * on it together. Every epoch is verified: each sequence occurs once, and the
- * content is the same as in the epoch before. Anything else is an error.
+ * A run: the loader delivers each rank its slice of a batch, and all ranks
+ * train on it together. Every epoch is verified: each sequence occurs once, and
+ * the content is the same as in the epoch before. Anything else is an error.
  */
 #include "doc2vec.h"
 
@@ -131,8 +131,9 @@ static int find_words(struct run *r, uint64_t *nwords, struct pen_err *err)
 {
 	const uint32_t n = pen_dataset_nfields(r->data);
 
-	while (r->field < n && strcmp(pen_dataset_field(r->data, r->field)->name,
-				      field_names[TARGET]) != 0)
+	while (r->field < n &&
+	       strcmp(pen_dataset_field(r->data, r->field)->name,
+		      field_names[TARGET]) != 0)
 		r->field++;
 	if (r->field == n)
 		return fail_at(err, PEN_EINVAL, field_names[TARGET],
@@ -202,8 +203,7 @@ static void progress(struct run *r, uint64_t number)
 		"\repoch %" PRIu64 ": %.1f %%, %.0f sequences/s, loss %.4f, "
 		"%.0f s left \033[K",
 		number + 1, 100.0 * (double)r->position / (double)r->length,
-		rate, r->recent,
-		(double)(r->length - r->position) / rate);
+		rate, r->recent, (double)(r->length - r->position) / rate);
 }
 
 /* A loss that only grows: the steps are too long. */
@@ -341,7 +341,8 @@ static int run_epoch(struct run *r, uint64_t number, struct pen_err *err)
 	int rc = 0;
 
 	if (r->out && r->o->json)
-		fprintf(r->out, "%s\n    {\"losses\": [", r->printed ? "," : "");
+		fprintf(r->out, "%s\n    {\"losses\": [",
+			r->printed ? "," : "");
 	r->printed = true;
 	while (r->steps < r->o->steps && !(rc = take(r, &b, err))) {
 		const double got = now();
@@ -480,8 +481,8 @@ static int go(struct run *r, char *const *args, int n, struct pen_err *err)
 	return rc;
 }
 
-int doc2vec(const struct options *o, struct pen_ranks *ranks,
-	    char *const *args, int n, FILE *out, struct pen_err *err)
+int doc2vec(const struct options *o, struct pen_ranks *ranks, char *const *args,
+	    int n, FILE *out, struct pen_err *err)
 {
 	struct run r = { .o = o,
 			 .ranks = ranks,

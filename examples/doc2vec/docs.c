@@ -94,9 +94,9 @@ int docs_store(struct docs *d, const struct sequence *q, uint32_t n,
 		return 0;
 	for (uint32_t i = 0; i < n; i++)
 		if (q[i].ntargets)
-			d->values[k++] = (struct pen_value){
-				q[i].row, doc_bytes(d->model)
-			};
+			d->values[k++] =
+				(struct pen_value){ q[i].row,
+						    doc_bytes(d->model) };
 	return pen_ddict_put_many(d->dict, d->keys, d->values, list(d, q, n),
 				  err);
 }

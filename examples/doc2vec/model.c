@@ -71,8 +71,7 @@ static void table_fini(struct table *t)
 static void draw(const struct model *m, uint64_t seed, uint64_t row, float *at)
 {
 	for (uint32_t d = 0; d < m->dim; d++)
-		at[d] = (float)m->spread *
-			normal(mix(seed), row * m->dim + d);
+		at[d] = (float)m->spread * normal(mix(seed), row * m->dim + d);
 }
 
 bool model_init(struct model *m, uint32_t dim, uint64_t nwords)
@@ -371,7 +370,6 @@ FAST static void settle_all(const struct model *m, struct sums *s)
 	s->wild |= !tame;
 }
 
-
 static struct pace pace_of(const struct model *m, uint64_t step)
 {
 	double c1 = 1 - pow(BETA1, (double)step);
@@ -447,8 +445,7 @@ void model_look(const struct model *m, const struct part *p, double share,
 		  n * q->ncontext, 0);
 	list_rows(s, q->guess + (size_t)p->first * q->nwords, n * q->nwords,
 		  m->nwords);
-	loss = m->stride == 24 ? look_24(m, p, s, all)
-			       : look_any(m, p, s, all);
+	loss = m->stride == 24 ? look_24(m, p, s, all) : look_any(m, p, s, all);
 	settle_all(m, s);
 	s->wild |= !(loss < (double)m->most);
 	if (s->wild)

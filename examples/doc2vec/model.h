@@ -28,7 +28,7 @@ enum update {
 #define LANES 8	      /* floats processed together */
 #define MOST_DIM 1024 /* longest vector */
 
-#define FIXED 0x1p32  /* steps per 1 of sums in fixed point */
+#define FIXED 0x1p32 /* steps per 1 of sums in fixed point */
 
 /* nwords rows of `stride` floats; the first dim are used. */
 struct table {

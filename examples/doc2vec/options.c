@@ -24,8 +24,8 @@ const char doc2vec_usage[] =
 	"                         adam: Adam on all rows in every step\n"
 	"  --dim N                length of the vectors (24)\n"
 	"  --rate X               learning rate (0.02)\n"
-	"  --parts N              updates per batch, each from a part of every\n"
-	"                         sequence (4)\n"
+	"  --parts N              updates per batch, each from a part of\n"
+	"                         every sequence (4)\n"
 	"  --epochs N             number of epochs (1)\n"
 	"  --steps N              stop after N batches\n"
 	"  --train-threads N      threads for training (one per CPU); the "
@@ -39,8 +39,8 @@ const char doc2vec_usage[] =
 	"                         how well the vectors tell them apart\n"
 	"  --checkpoint FILE      save the state at the end, and\n"
 	"  --every N              after every N batches\n"
-	"  --resume FILE          continue from a checkpoint, on any number of\n"
-	"                         ranks\n"
+	"  --resume FILE          continue from a checkpoint, on any number\n"
+	"                         of ranks\n"
 	"  --json                 print the results as JSON\n"
 	"  --quiet                show no progress\n"
 	"\n"
@@ -258,24 +258,15 @@ static int check(const struct options *o)
 int options_parse(struct options *o, int argc, char **argv, bool *help)
 {
 	static const struct option longs[] = {
-		{ "model", 1, 0, 'm' },
-		{ "update", 1, 0, 'u' },
-		{ "dim", 1, 0, 'd' },
-		{ "rate", 1, 0, 'r' },
-		{ "epochs", 1, 0, 'e' },
-		{ "steps", 1, 0, 's' },
-		{ "train-threads", 1, 0, 't' },
-		{ "seed", 1, 0, 'S' },
-		{ "parts", 1, 0, 'p' },
-		{ "every", 1, 0, 'E' },
-		{ "vectors", 1, 0, 'v' },
-		{ "labels", 1, 0, 'l' },
-		{ "checkpoint", 1, 0, 'c' },
-		{ "resume", 1, 0, 'R' },
-		{ "json", 0, 0, 'j' },
-		{ "quiet", 0, 0, 'q' },
-		{ "help", 0, 0, 'h' },
-		{ 0 },
+		{ "model", 1, 0, 'm' },		{ "update", 1, 0, 'u' },
+		{ "dim", 1, 0, 'd' },		{ "rate", 1, 0, 'r' },
+		{ "epochs", 1, 0, 'e' },	{ "steps", 1, 0, 's' },
+		{ "train-threads", 1, 0, 't' }, { "seed", 1, 0, 'S' },
+		{ "parts", 1, 0, 'p' },		{ "every", 1, 0, 'E' },
+		{ "vectors", 1, 0, 'v' },	{ "labels", 1, 0, 'l' },
+		{ "checkpoint", 1, 0, 'c' },	{ "resume", 1, 0, 'R' },
+		{ "json", 0, 0, 'j' },		{ "quiet", 0, 0, 'q' },
+		{ "help", 0, 0, 'h' },		{ 0 },
 	};
 	int c;
 

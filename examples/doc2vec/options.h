@@ -6,7 +6,7 @@
 #include "penstock.h"
 
 struct options {
-	const char *vectors; /* output directory, or NULL */
+	const char *vectors;		    /* output directory, or NULL */
 	const char *labels, *save, *resume; /* files, or NULL */
 	bool none, json, quiet;
 	unsigned threads, dim, parts;

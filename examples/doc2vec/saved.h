@@ -11,7 +11,7 @@ struct saved {
 	struct epoch epoch;	/* begun, and joined; seen is not stored here */
 	double loss;		/* of that epoch, summed over targets */
 	uint64_t steps, content; /* batches in all; of a complete epoch */
-	double recent; /* loss, as a moving average */
+	double recent;		 /* loss, as a moving average */
 };
 
 int saved_write(const struct saved *, struct trainer *, const char *path,

@@ -1,7 +1,7 @@
 /*
  * Training on batches, by all ranks together: a rank has its slice of a batch;
- * the gradients of words are summed over ranks, row by row, and every rank makes
- * the same updates. The calls are collective.
+ * the gradients of words are summed over ranks, row by row, and every rank
+ * makes the same updates. The calls are collective.
  */
 #ifndef DOC2VEC_TRAIN_H
 #define DOC2VEC_TRAIN_H
@@ -24,8 +24,8 @@ struct trainer {
 	uint64_t *bits;	   /* rows with a gradient on any rank, */
 	uint64_t *rows;	   /* and their numbers */
 	uint64_t nrows;
-	int64_t *wire; /* loss, wild, then the sums of these rows */
-	float *floats; /* the same as floats; NULL: not needed */
+	int64_t *wire;	/* loss, wild, then the sums of these rows */
+	float *floats;	/* the same as floats; NULL: not needed */
 	int64_t *count; /* targets of each part, then sequences */
 
 	/* the current part */

@@ -64,12 +64,13 @@ int dict_table(struct pen_ddict *d, struct pen_err *err)
 
 		if (rc)
 			return rc;
-		printf("  %5u  %-20.20s %10s %10s %10s %12s %5.1f%% %6llu %6u\n",
+		printf("  %5u  %-20.20s %10s %10s %10s %12s %5.1f%% %6llu "
+		       "%6u\n",
 		       s.shard, s.host, human_bytes((double)s.total_bytes),
 		       human_bytes((double)s.used_bytes),
 		       human_bytes((double)s.free_bytes), grouped(s.nkeys),
-		       100 * s.utilisation,
-		       (unsigned long long)s.nfree_blocks, s.nprocesses);
+		       100 * s.utilisation, (unsigned long long)s.nfree_blocks,
+		       s.nprocesses);
 	}
 	return 0;
 }

@@ -7,8 +7,8 @@
 #include "make/synth.h"
 #include "make/synth_seqs.h"
 
-static const char *const kinds[] = { "dna", "rna", "dna+rna",
-					"protein", "dna+at" };
+static const char *const kinds[] = { "dna", "rna", "dna+rna", "protein",
+				     "dna+at" };
 
 const char *gen_kind(const char *word)
 {

@@ -249,9 +249,8 @@ int pen__comm_combine(struct pen_comm *c, void *v, size_t n,
 			       "cannot combine arrays of %s in this way",
 			       pen_dtype_name(type));
 	rc = meet(c, CALL_COMBINE, rc, err);
-	return rc || c->size == 1
-		       ? rc
-		       : c->ops->combine(c, v, n, type, how, err);
+	return rc || c->size == 1 ? rc
+				  : c->ops->combine(c, v, n, type, how, err);
 }
 
 int pen__comm_bcast(struct pen_comm *c, void *buf, size_t n, int root,

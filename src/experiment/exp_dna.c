@@ -3,8 +3,8 @@
  * of several sizes into a dictionary in memory, counts a vocabulary of 4-mers,
  * and trains a Doc2Vec model, with several numbers of loader threads and batch
  * sizes. Waiting for data and computing are measured separately. The ranks of a
- * job do all of it together. The training is the example program, which uses the
- * public API and fails on incomplete epochs.
+ * job do all of it together. The training is the example program, which uses
+ * the public API and fails on incomplete epochs.
  */
 #include "experiment/exp_dna.h"
 
@@ -104,8 +104,8 @@ static void put_losses(struct pen_text *j, const struct pen_doc *d,
 static void put_epochs(struct pen_text *j, const struct pen_doc *d,
 		       uint64_t nsequences)
 {
-	const uint32_t first = pen__jdoc_first(&d->j,
-					       pen__doc_at(d, 0, "epochs"));
+	const uint32_t first =
+		pen__jdoc_first(&d->j, pen__doc_at(d, 0, "epochs"));
 	double n = 0, whole = 0, load = 0, model = 0, samples = 0, loss = 0;
 	char sum[32];
 
@@ -186,9 +186,9 @@ static int train(const struct pen_session *r, struct pen_ranks *ranks,
 
 	options_init(&o);
 	o.json = o.quiet = true;
-	o.none = !strcmp(pen__name(r, "--model",
-				   (size_t)pen__number(r, "--model")),
-			 "none");
+	o.none = !strcmp(
+		pen__name(r, "--model", (size_t)pen__number(r, "--model")),
+		"none");
 	o.update = strcmp(pen__name(r, "--update", update), "adam") != 0
 			   ? UPDATE_SPARSE
 			   : UPDATE_ADAM;
@@ -327,13 +327,13 @@ static void words(struct pen_text *t, const struct pen_variants *a)
 	if (!most)
 		return;
 	shortest.group = most->group;
-	pen__text_add(
-		t, "%s: %s loaded into the dictionary in %s.\n", most->group,
-		pen__show_counted(
-			(uint64_t)pen__median_of(a, most, "n_sequences"),
-			"sequence")
-			.s,
-		pen__shown_of(a, most, "dict_s").s);
+	pen__text_add(t, "%s: %s loaded into the dictionary in %s.\n",
+		      most->group,
+		      pen__show_counted(
+			      (uint64_t)pen__median_of(a, most, "n_sequences"),
+			      "sequence")
+			      .s,
+		      pen__shown_of(a, most, "dict_s").s);
 	pen__put_best(t, a, &shortest);
 }
 

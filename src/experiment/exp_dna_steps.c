@@ -27,8 +27,7 @@ static int took(struct pen_ranks *ranks, uint64_t start, int rc, double *s,
 {
 	rc = pen_ranks_agree(ranks, rc, err);
 	*s = (double)(pen__now_ns() - start) / 1e9;
-	return rc ? rc
-		  : pen_ranks_reduce(ranks, s, 1, PEN_F64, PEN_MAX, err);
+	return rc ? rc : pen_ranks_reduce(ranks, s, 1, PEN_F64, PEN_MAX, err);
 }
 
 /* ---- the files ---- */
@@ -51,10 +50,11 @@ static int write_labels(const char *path, uint64_t first, uint64_t n,
 int pen__dna_make(const struct pen_session *r, const struct pen_seqs *s,
 		  struct pen_err *err)
 {
-	const struct pen_synth_seqs what = { .size = (uint64_t)s->bytes,
-					     .length = 1024,
-					     .letters = (enum pen_synth_letters)
-							     s->letters };
+	const struct pen_synth_seqs what = {
+		.size = (uint64_t)s->bytes,
+		.length = 1024,
+		.letters = (enum pen_synth_letters)s->letters
+	};
 	struct pen_maker *maker = NULL;
 	struct pen_synth_made made;
 	int rc;
@@ -125,9 +125,8 @@ static int put_batch(struct fill *f, const struct pen_batch *b,
 		     struct pen_err *err)
 {
 	const struct pen_tensor *t = b->tensors;
-	const uint64_t each = t->layout == PEN_RAGGED
-				      ? 0
-				      : t->nbytes / b->nsamples;
+	const uint64_t each = t->layout == PEN_RAGGED ? 0
+						      : t->nbytes / b->nsamples;
 	int rc = 0;
 
 	for (uint32_t k = 0; k < f->n && !rc; k++) {
@@ -241,8 +240,7 @@ static int count_words(const struct pen_seqs *s, struct pen_dna_result *out,
 
 	if (!(rc = pen__opt_defaults(pen__count_opts, &opts, err)) &&
 	    !(rc = pen__opt_set(pen__count_opts, &opts, "k", "4", err)) &&
-	    !(rc = pen__opt_set(pen__count_opts, &opts, "pads", "true",
-				err)) &&
+	    !(rc = pen__opt_set(pen__count_opts, &opts, "pads", "true", err)) &&
 	    !(rc = pen_spec_new(&spec, err)) &&
 	    !(rc = pen_spec_add_path(spec, s->path, err)) &&
 	    !(rc = pen_spec_parse(spec, "format=lines", err))) {
@@ -278,17 +276,22 @@ static double seconds(struct timeval t)
 	return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
 }
 
+static ssize_t write_text(void *arg, const char *p, size_t n)
+{
+	pen__text_put(arg, p, n);
+	return (ssize_t)n;
+}
+
 int pen__dna_train(struct pen_ranks *ranks, const struct options *o,
 		   const char *const *settings, struct pen_dna_result *out,
 		   struct pen_err *err)
 {
 	const uint64_t start = pen__now_ns();
+	const cookie_io_functions_t to_text = { .write = write_text };
+	FILE *f = fopencookie(&out->report, "w", to_text);
 	struct rusage before, after;
-	char *text = NULL;
 	double v[3];
-	size_t len = 0;
 	int n = 0, rc;
-	FILE *f = open_memstream(&text, &len);
 
 	rc = f ? 0 : pen__fail_nomem(err, "doc2vec", 0);
 	rc = pen_ranks_agree(ranks, rc, err);
@@ -300,11 +303,8 @@ int pen__dna_train(struct pen_ranks *ranks, const struct options *o,
 	/* the arguments are not changed */
 	rc = doc2vec(o, ranks, (char *const *)(uintptr_t)settings, n, f, err);
 	getrusage(RUSAGE_SELF, &after);
-	if (fclose(f) && !rc)
-		rc = pen__fail_nomem(err, "doc2vec", len);
-	if (!rc && len)
-		pen__text_put(&out->report, text, len);
-	free(text);
+	if ((fclose(f) || out->report.failed) && !rc)
+		rc = pen__fail_nomem(err, "doc2vec", out->report.n);
 	rc = took(ranks, start, rc, &out->real_s, err);
 	if (rc)
 		return rc;

@@ -138,7 +138,7 @@ struct pen_session {
 	const char *out;
 	char out_default[64], path[4096];
 	bool resume, quiet, json, cold, warm, made_out, failed;
-	bool nomem; /* a setup could not be added */
+	bool nomem;		 /* a setup could not be added */
 	struct pen_ranks *ranks; /* NULL: a single process */
 	uint64_t repeats, batches;
 	bool mixed_order;      /* setups in a different order each turn */

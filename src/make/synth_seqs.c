@@ -271,8 +271,7 @@ static int write_blocks(struct line *l, struct pen_sink *out,
 			struct pen_synth_made *made, struct pen_err *err)
 {
 	const struct pen_synth_seqs *s = l->s;
-	struct place p = { .left = halves(s) ? s->size / 2
-								: s->size };
+	struct place p = { .left = halves(s) ? s->size / 2 : s->size };
 	uint64_t asked = 0;
 	int rc = 0;
 

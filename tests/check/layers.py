@@ -40,7 +40,8 @@ MAY = {
     "make": ENGINE | {"make"},
     "verdict": {"base", "verdict"},
     "emulate": ABOVE | {"emulate"},
-    "experiment": ABOVE | {"emulate", "experiment", "report"},
+    # the training of examples/doc2vec is that of `bench dna`
+    "experiment": ABOVE | {"doc2vec", "emulate", "experiment", "report"},
     "report": {"base", "report", "verdict"},
     "simulate": {"base", "simulate"},
     "cli": ABOVE | {"emulate", "experiment", "report", "simulate", "cli"},
