@@ -93,6 +93,8 @@ def layer_of(include, path):
             return parts[1] if parts[0] == "src" else parts[0]
     if os.path.exists(os.path.join(SOURCE, "include", include)):
         return None
+    if os.path.exists(os.path.join(SOURCE, "examples", include)):
+        return include.split("/")[0]
     return "nowhere"
 
 
