@@ -297,12 +297,12 @@ static void say_why(const struct trial *t, const struct choice *c, char *text,
 			say_speed(&t[i].speed, text, cap);
 	}
 	if (c->bulk != c->small)
-		add(text, cap, "; from 16 KiB: %s", transports[c->bulk]->name);
+		add(text, cap, "; from 16 kB: %s", transports[c->bulk]->name);
 	if (c->reads[0] || c->reads[1])
 		add(text, cap, "; frozen%s: one-sided %s",
 		    c->reads[0] && c->reads[1] ? ""
-		    : c->reads[0]	       ? ", under 16 KiB"
-					       : ", from 16 KiB",
+		    : c->reads[0]	       ? ", under 16 kB"
+					       : ", from 16 kB",
 		    transports[c->reader]->name);
 }
 

@@ -123,7 +123,7 @@ all 'shared memory' 4 "$ranks" all width=2
 all 'shared memory' 3 "$ranks" all spread=blocks keys=2100
 all tcp 3 "$ranks" all share=false transport=tcp
 all mpi 2 "$ranks" all share=false transport=mpi
-all '(tcp|mpi)' 4 "$ranks" all share=false width=2
+all '(tcp|mpi|ucx)' 4 "$ranks" all share=false width=2
 run 2 -n 3 "$ranks" all width=2
 grep -q '2 does not divide the number of ranks, 3' "$dir/err" || fail "width"
 run 2 -n 2 "$ranks" all share=false transport=shm
@@ -178,7 +178,7 @@ for transport in tcp mpi; do
 done
 
 hosts_up 2>"$dir/err" || skip "two hosts need root and network namespaces"
-all 'shared memory on a machine, between machines (tcp|mpi)' 4 "${hosts[@]}" \
+all 'shared memory on a machine, between machines (tcp|mpi|ucx)' 4 "${hosts[@]}" \
 	"$ranks" all
 all 'shared memory on a machine' 4 "${hosts[@]}" "$ranks" all width=2
 run lost "${at_once[@]}" "${hosts[@]}" -n 4 "$ranks" kill get transport=tcp
