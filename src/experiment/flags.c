@@ -62,19 +62,22 @@ bool pen__chosen(const struct pen_session *r, const char *flag, size_t i)
 
 /* ---- values ---- */
 
-/* "64MB"; a number alone is in GiB. */
+/* "64MB" or a number of bytes; in a list of sizes a number alone is in GiB, as
+ * in the published example of `bench dna`. */
 static bool parse_size(const struct pen_flag *f, const char *word, double *v)
 {
 	uint64_t n;
 	char *end;
 
 	*v = strtod(word, &end) * 0x1p30;
-	if (end != word && *end) {
+	if (end == word)
+		return false;
+	if (*end || f->many == 1) {
 		if (pen__parse_size(word, &n))
 			return false;
 		*v = (double)n;
 	}
-	return end != word && *v >= f->least && *v <= f->most;
+	return *v >= f->least && *v <= f->most;
 }
 
 /* Accepts counts ("10k") and numbers of C ("1e6"). */
