@@ -367,7 +367,7 @@ int pen__image_save(struct pen_seg *s, const char *path,
 	if (sys)
 		rc = pen__fail_sys(err, sys, path,
 				   "written, but its name may be lost in a "
-				   "crash: cannot sync the folder");
+				   "crash: cannot sync the directory");
 	pen__free(o);
 	return rc;
 }
