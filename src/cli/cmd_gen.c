@@ -669,7 +669,7 @@ static const char *const examples[] = {
 
 const struct command pen__cmd_gen = {
 	.name = "gen",
-	.args = "[dna|rna|dna+rna|dna+at|protein] PATH [key=value ...] [flags]",
+	.args = "[KIND] PATH [key=value ...] [flags]",
 	.summary = "generate a synthetic data set",
 	.about = "Generates random samples in one file or many; equal seeds "
 		 "give equal samples. A file gets its final name only when it "
@@ -677,10 +677,10 @@ const struct command pen__cmd_gen = {
 		 "counts as skewed as real ones, cell types with marker genes, "
 		 "one plate after another. format.X sets options of the "
 		 "writer: compression, level, chunk, shuffle (h5ad), version "
-		 "and shard (zarr). dna, rna, dna+rna (half each), dna+at "
-		 "(half of it rich in A and T) and protein write one file of "
-		 "random letters, with one sequence and id per line, or FASTA "
-		 "if PATH has its suffix.",
+		 "and shard (zarr). A KIND writes one file of random letters, "
+		 "with one sequence and id per line, or FASTA if PATH has its "
+		 "suffix: dna, rna, dna+rna (half each), dna+at (half of it "
+		 "rich in A and T) or protein.",
 	.flags = flags,
 	.opts = opts,
 	.examples = examples,
