@@ -163,7 +163,7 @@ def test_order_of_a_list(tmp_path, xy):
     assert [f[0] for f in loader.fields] == ["y", "x"]
     assert loader.path_of(3) == str(d / "y.npy")
     save(tmp_path / "e", x=xy["x"])
-    fails([d, tmp_path / "e"], "not in the folder", format="arrays")
+    fails([d, tmp_path / "e"], "not in the directory", format="arrays")
 
 
 def test_labels(tmp_path, xy):
