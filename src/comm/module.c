@@ -31,12 +31,15 @@ static const struct library {
 #define NLIBRARIES (sizeof(libraries) / sizeof(libraries[0]))
 
 static const char *const places[] = {
-	"",
-	"penstock/", /* next to the library */
-	"src/comm/", /* in the build tree */
-	"../comm/",  /* in the build tree */
-	"../lib/penstock/",
-	"../lib/" PEN_ARCH "/penstock/",
+	"", "penstock/",		   /* next to the library */
+	"src/comm/",			   /* in the build tree */
+	"../comm/",			   /* in the build tree */
+	"../src/comm/", "../../src/comm/", /* of programs and Python there */
+	"../lib/penstock/", "../lib/" PEN_ARCH "/penstock/",
+	/* from libexec/penstock/ */
+	"../../lib/penstock/", "../../lib/" PEN_ARCH "/penstock/",
+	/* from lib/python3/dist-packages/penstock/ */
+	"../../../penstock/", "../../../" PEN_ARCH "/penstock/",
 	PEN_LIBDIR "/penstock/", /* absolute: the configured directory */
 };
 
