@@ -41,7 +41,7 @@ MAY = {
     "verdict": {"base", "verdict"},
     "emulate": ABOVE | {"emulate"},
     # the training of examples/doc2vec is that of `bench dna`
-    "experiment": ABOVE | {"doc2vec", "emulate", "experiment", "report"},
+    "experiment": ABOVE | {"emulate", "examples", "experiment", "report"},
     "report": {"base", "report", "verdict"},
     "simulate": {"base", "simulate"},
     "cli": ABOVE | {"emulate", "experiment", "report", "simulate", "cli"},
@@ -87,7 +87,8 @@ def implementations():
 def layer_of(include, path):
     """The layer an #include leads to: None for the public header."""
     near = os.path.join(os.path.dirname(path), include)
-    for base in (near, os.path.join(SOURCE, "src", include)):
+    for base in (near, os.path.join(SOURCE, "src", include),
+                 os.path.join(SOURCE, "examples", include)):
         if os.path.exists(base):
             parts = os.path.relpath(base, SOURCE).split(os.sep)
             return parts[1] if parts[0] == "src" else parts[0]
