@@ -32,9 +32,10 @@ static const struct library {
 
 static const char *const places[] = {
 	"",
-	"penstock/", /* next to the library */
-	"src/comm/", /* in the build tree */
-	"../comm/",  /* in the build tree */
+	"penstock/",	   /* next to the library */
+	"src/comm/",	   /* in the build tree */
+	"../comm/",	   /* in the build tree */
+	"../../src/comm/", /* in the build tree, from the Python module */
 	"../lib/penstock/",
 	"../lib/" PEN_ARCH "/penstock/",
 	PEN_LIBDIR "/penstock/", /* absolute: the configured directory */
