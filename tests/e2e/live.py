@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 if not shutil.which("tmux"):
     print("skipped: tmux is not installed")
@@ -177,9 +178,13 @@ def ranks(tmp):
     lines = [r"epoch \d+ of 32, \d+ of 8 steps \(.* %, .* left\), .* "
              r"samples/s, .*B/s, utilisation .* %", r"loading, .* left\), .* "
              r"samples/s, .*B/s", r"loading, .* left\), .* samples/s, .*B/s"]
+    # launchers that start together fail if they share a directory
+    own = [tempfile.mkdtemp(prefix="mpi.", dir=tmp) for _ in jobs]
     ran = [subprocess.Popen([*mpirun, *args], cwd=tmp, text=True,
+                            env={**os.environ,
+                                 "OMPI_MCA_orte_tmpdir_base": where},
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-           for args in jobs]
+           for args, where in zip(jobs, own)]
     for p, line in zip(ran, lines):
         try:
             _, err = p.communicate(timeout=600)
