@@ -61,7 +61,7 @@ static void make_row(struct row *r, uint64_t i)
 static void copy_row(struct row *r, uint64_t i)
 {
 	make_row(r, twist == SWAPPED && i / 2 == 750 ? i ^ 1 : i);
-	if (i != 1500)
+	if (i != 1500 || twist == SWAPPED) /* row 1501 is empty */
 		return;
 	r->value[0] += twist == VALUE;
 	r->place[r->n - 1] = twist == PLACE ? GENES - 1 : r->place[r->n - 1];
